@@ -1,0 +1,2 @@
+//! The chunkwise command.
+fn main() {}

@@ -1,0 +1,16 @@
+//! Data types, shapes, regions and chunk grids: the vocabulary of every other crate. No I/O.
+
+mod bytesize;
+mod dtype;
+mod grid;
+mod region;
+mod scalar;
+
+pub use bytesize::{ByteSize, ByteSizeError};
+pub use dtype::{DType, DTypeKind};
+pub use grid::{AxisChunks, ChunkGrid, GridError};
+pub use region::{Region, ravel, unravel, volume};
+pub use scalar::Scalar;
+
+/// The largest rank that any array may have. Bounds recursion and allocation on untrusted input.
+pub const MAX_RANK: usize = 32;
