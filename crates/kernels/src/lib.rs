@@ -1,1 +1,34 @@
-//! stub
+//! Kernels: pure functions on in-memory blocks. They know no plans and no storage.
+//!
+//! A [`Kernel`] answers *demand* (which regions of my inputs does this region of my output need?), *compute* (the output block
+//! from those input blocks) or, for the foldable ones, *fold* (take the blocks along the contracted indices one step at a
+//! time into an accumulator). Because demand is stated on regions, any chain of kernels fuses.
+
+mod block;
+mod cast;
+mod concat;
+mod contract;
+mod create;
+mod elementwise;
+mod error;
+mod gather;
+mod group;
+mod kernel;
+mod random;
+mod reduce;
+mod reshape;
+mod stencil;
+mod view;
+
+pub use block::{Block, BlockElement};
+pub use cast::cast;
+pub use contract::Contract;
+pub use create::Create;
+pub use elementwise::ElementOp;
+pub use error::KernelError;
+pub use gather::{AxisMap, PadMode};
+pub use kernel::{ArrayType, Demand, Fold, Kernel, Node, Part, Window};
+pub use random::Distribution;
+pub use reduce::ReduceOp;
+pub use stencil::Stencil;
+pub use view::ViewAxis;

@@ -1,1 +1,10 @@
-//! stub
+//! Lazy arrays and the operations on them.
+//!
+//! An [`Array`] is a node of an expression graph. An operation is a function from arrays to an array: it *infers* the dtype, shape,
+//! chunks and dimension names of its result and *lowers* itself to one or more kernels. One file a family.
+
+mod error;
+mod graph;
+
+pub use error::OpError;
+pub use graph::{Array, Definition, Source};

@@ -1,1 +1,13 @@
-//! stub
+//! The one stateless task function that every executor calls.
+//!
+//! `run_task(plan, stage, task)` resolves the regions, reads, evaluates phase by phase and tile by tile as
+//! [`chunkwise_plan::schedule`] says, and writes whole chunks. Running it twice, or twice at once, leaves the same bytes.
+
+mod context;
+mod error;
+mod evaluate;
+mod run;
+
+pub use context::TaskContext;
+pub use error::{ErrorClass, TaskError};
+pub use run::{run_task, task_need};

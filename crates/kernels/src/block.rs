@@ -1,0 +1,207 @@
+//! A block: the elements of one region of an array, in memory.
+//!
+//! Blocks share their buffer (`ArcArray`), so that slicing, transposing and broadcasting are views and copy nothing.
+
+use chunkwise_types::{DType, Region};
+use ndarray::{ArcArray, IxDyn, SliceInfoElem};
+use num_complex::{Complex32, Complex64};
+
+/// A dtype-tagged N-dimensional array.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum Block {
+    Bool(ArcArray<bool, IxDyn>),
+    Int8(ArcArray<i8, IxDyn>),
+    Int16(ArcArray<i16, IxDyn>),
+    Int32(ArcArray<i32, IxDyn>),
+    Int64(ArcArray<i64, IxDyn>),
+    UInt8(ArcArray<u8, IxDyn>),
+    UInt16(ArcArray<u16, IxDyn>),
+    UInt32(ArcArray<u32, IxDyn>),
+    UInt64(ArcArray<u64, IxDyn>),
+    Float32(ArcArray<f32, IxDyn>),
+    Float64(ArcArray<f64, IxDyn>),
+    Complex64(ArcArray<Complex32, IxDyn>),
+    Complex128(ArcArray<Complex64, IxDyn>),
+}
+
+/// A Rust type that is the element of a block.
+pub trait BlockElement: Copy + Send + Sync + PartialEq + std::fmt::Debug + Default + 'static {
+    /// Its dtype.
+    const DTYPE: DType;
+    /// Wraps an array.
+    fn wrap(array: ArcArray<Self, IxDyn>) -> Block;
+    /// Unwraps a block of this dtype; `None` for another dtype.
+    fn unwrap(block: &Block) -> Option<&ArcArray<Self, IxDyn>>;
+    /// Unwraps for writing.
+    fn unwrap_mut(block: &mut Block) -> Option<&mut ArcArray<Self, IxDyn>>;
+}
+
+macro_rules! elements {
+    ($($t:ty, $v:ident);* $(;)?) => {$(
+        impl BlockElement for $t {
+            const DTYPE: DType = DType::$v;
+            fn wrap(array: ArcArray<Self, IxDyn>) -> Block { Block::$v(array) }
+            fn unwrap(block: &Block) -> Option<&ArcArray<Self, IxDyn>> { match block { Block::$v(a) => Some(a), _ => None } }
+            fn unwrap_mut(block: &mut Block) -> Option<&mut ArcArray<Self, IxDyn>> { match block { Block::$v(a) => Some(a), _ => None } }
+        }
+    )*};
+}
+elements! { bool, Bool; i8, Int8; i16, Int16; i32, Int32; i64, Int64; u8, UInt8; u16, UInt16; u32, UInt32; u64, UInt64;
+f32, Float32; f64, Float64; Complex32, Complex64; Complex64, Complex128 }
+
+/// Runs `$body` with `$a` bound to the typed array of a block and `$T` to its element type.
+#[macro_export]
+macro_rules! with_block {
+    ($block:expr, $a:ident => $body:expr) => {
+        match $block {
+            $crate::Block::Bool($a) => $body,
+            $crate::Block::Int8($a) => $body,
+            $crate::Block::Int16($a) => $body,
+            $crate::Block::Int32($a) => $body,
+            $crate::Block::Int64($a) => $body,
+            $crate::Block::UInt8($a) => $body,
+            $crate::Block::UInt16($a) => $body,
+            $crate::Block::UInt32($a) => $body,
+            $crate::Block::UInt64($a) => $body,
+            $crate::Block::Float32($a) => $body,
+            $crate::Block::Float64($a) => $body,
+            $crate::Block::Complex64($a) => $body,
+            $crate::Block::Complex128($a) => $body,
+        }
+    };
+}
+
+/// Runs `$body` with `$T` bound to the element type of a dtype.
+#[macro_export]
+macro_rules! with_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            chunkwise_types::DType::Bool => { type $T = bool; $body }
+            chunkwise_types::DType::Int8 => { type $T = i8; $body }
+            chunkwise_types::DType::Int16 => { type $T = i16; $body }
+            chunkwise_types::DType::Int32 => { type $T = i32; $body }
+            chunkwise_types::DType::Int64 => { type $T = i64; $body }
+            chunkwise_types::DType::UInt8 => { type $T = u8; $body }
+            chunkwise_types::DType::UInt16 => { type $T = u16; $body }
+            chunkwise_types::DType::UInt32 => { type $T = u32; $body }
+            chunkwise_types::DType::UInt64 => { type $T = u64; $body }
+            chunkwise_types::DType::Float32 => { type $T = f32; $body }
+            chunkwise_types::DType::Float64 => { type $T = f64; $body }
+            chunkwise_types::DType::Complex64 => { type $T = num_complex::Complex32; $body }
+            chunkwise_types::DType::Complex128 => { type $T = num_complex::Complex64; $body }
+            _ => unreachable!("every dtype has a block"),
+        }
+    };
+}
+
+/// `shape` as ndarray wants it.
+pub(crate) fn dims(shape: &[u64]) -> IxDyn {
+    IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>())
+}
+
+pub(crate) fn slice_of(region: &Region) -> Vec<SliceInfoElem> {
+    (0..region.rank())
+        .map(|i| SliceInfoElem::Slice { start: region.start[i] as isize, end: Some(region.end(i) as isize), step: 1 })
+        .collect()
+}
+
+impl Block {
+    /// A block of zeros.
+    pub fn zeros(dtype: DType, shape: &[u64]) -> Block {
+        with_dtype!(dtype, T => T::wrap(ArcArray::from_elem(dims(shape), T::default())))
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        fn of<T: BlockElement>(_: &ArcArray<T, IxDyn>) -> DType {
+            T::DTYPE
+        }
+        with_block!(self, a => of(a))
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Vec<u64> {
+        with_block!(self, a => a.shape().iter().map(|&n| n as u64).collect())
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> u64 {
+        chunkwise_types::volume(&self.shape()).saturating_mul(self.dtype().size())
+    }
+
+    /// A view of a region, counted from this block's own first element.
+    pub fn slice(&self, region: &Region) -> Block {
+        fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>, s: &[SliceInfoElem]) -> Block {
+            let mut v = a.clone();
+            v.slice_collapse(s);
+            T::wrap(v)
+        }
+        if region.shape == self.shape() {
+            return self.clone();
+        }
+        let s = slice_of(region);
+        with_block!(self, a => go(a, &s))
+    }
+
+    /// Copies `part` into the region of this block that starts at `start`.
+    ///
+    /// Both must have the same dtype; the parts of other dtypes are ignored (a bug that debug builds catch).
+    pub fn assign(&mut self, region: &Region, part: &Block) {
+        fn go<T: BlockElement>(a: &mut ArcArray<T, IxDyn>, s: &[SliceInfoElem], part: &Block) {
+            let Some(p) = T::unwrap(part) else {
+                debug_assert!(false, "assign {} into {}", part.dtype(), T::DTYPE);
+                return;
+            };
+            a.slice_mut(s).assign(p);
+        }
+        let s = slice_of(region);
+        with_block!(self, a => go(a, &s, part));
+    }
+
+    /// The block in C order and contiguous; itself if it already is.
+    pub fn contiguous(&self) -> Block {
+        fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>) -> Block {
+            if a.is_standard_layout() { T::wrap(a.clone()) } else { T::wrap(a.as_standard_layout().to_owned().into_shared()) }
+        }
+        with_block!(self, a => go(a))
+    }
+
+    /// The bytes of the elements in C order, native endian; `None` if the block is not contiguous (see [`Block::contiguous`]).
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>) -> Option<&[u8]> {
+            let s = a.as_slice()?;
+            // SAFETY: the elements are plain numbers (or bool) without padding, and the slice's lifetime is kept.
+            Some(unsafe { std::slice::from_raw_parts(s.as_ptr().cast::<u8>(), std::mem::size_of_val(s)) })
+        }
+        with_block!(self, a => go(a))
+    }
+
+    /// A contiguous block whose bytes `fill` writes; nothing is copied afterwards.
+    ///
+    /// For bool blocks, every byte other than 0 counts as true.
+    pub fn from_bytes_with<E>(dtype: DType, shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
+        if dtype == DType::Bool {
+            let mut bytes = vec![0u8; chunkwise_types::volume(shape) as usize];
+            fill(&mut bytes)?;
+            let flags: Vec<bool> = bytes.into_iter().map(|b| b != 0).collect();
+            return Ok(Block::Bool(from_vec(shape, flags)));
+        }
+        fn go<T: BlockElement, E>(shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
+            let mut data = vec![T::default(); chunkwise_types::volume(shape) as usize];
+            let len = std::mem::size_of_val(data.as_slice());
+            // SAFETY: every bit pattern is a valid number, and bool was handled above.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), len) };
+            fill(bytes)?;
+            Ok(T::wrap(from_vec(shape, data)))
+        }
+        with_dtype!(dtype, T => go::<T, E>(shape, fill))
+    }
+}
+
+/// A contiguous array from a vector of exactly `shape`'s volume.
+pub(crate) fn from_vec<T: BlockElement>(shape: &[u64], data: Vec<T>) -> ArcArray<T, IxDyn> {
+    let flat = ArcArray::from(data);
+    let want = dims(shape);
+    flat.to_shape(want.clone()).map(|a| a.into_owned().into_shared()).unwrap_or_else(|_| ArcArray::from_elem(want, T::default()))
+}

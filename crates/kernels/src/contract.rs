@@ -1,0 +1,387 @@
+//! Contraction of two arrays: products summed over shared indices, in steps of any windows of those indices.
+//!
+//! Every axis carries a label. A label of both inputs and the output is a *batch* index, one of an input and the output is a
+//! *row* (input 0) or a *column* (input 1), one of both inputs alone is *contracted*; one of a single input alone is summed
+//! out of that input first. What remains is a stack of matrix products. Where the axes of a group lie evenly in memory they
+//! are one axis of a strided GEMM; an operand is copied only if its own layout prevents that, and an output whose rows and
+//! columns interleave is looped over.
+
+use crate::block::slice_of;
+use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window};
+use chunkwise_types::{DType, Region};
+use ndarray::{ArrayD, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
+use num_complex::{Complex32, Complex64};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An einsum of two inputs of the same dtype, which is also the output's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contract {
+    /// The labels of the axes of input 0.
+    pub a: Vec<u32>,
+    /// The labels of the axes of input 1.
+    pub b: Vec<u32>,
+    /// The labels of the axes of the output. Labels that are not here are summed over.
+    pub out: Vec<u32>,
+}
+
+fn place(labels: &[u32], label: u32) -> Option<usize> {
+    labels.iter().position(|&l| l == label)
+}
+
+impl Contract {
+    /// The contracted labels in the order of their first appearance in `a`, then `b`.
+    pub fn contracted(&self) -> Vec<u32> {
+        let mut out: Vec<u32> = Vec::new();
+        for &l in self.a.iter().chain(&self.b) {
+            if !self.out.contains(&l) && !out.contains(&l) {
+                out.push(l);
+            }
+        }
+        out
+    }
+
+    /// The lengths of the contracted indices, in their order.
+    pub fn contracted_lengths(&self, inputs: &[ArrayType]) -> Vec<u64> {
+        let of = |l| place(&self.a, l).map(|i| inputs[0].shape[i]).or_else(|| place(&self.b, l).map(|i| inputs[1].shape[i])).unwrap_or(1);
+        self.contracted().into_iter().map(of).collect()
+    }
+
+    /// Refuses labels that occur twice on one operand, outputs from nowhere, and axes of equal label and unequal length.
+    pub fn check(&self, inputs: &[ArrayType]) -> Result<(), KernelError> {
+        let invalid = |what: String| Err(KernelError::Invalid(format!("contract: {what}")));
+        let [a, b] = inputs else { return invalid("takes two inputs".into()) };
+        for labels in [&self.a, &self.b, &self.out] {
+            if labels.iter().enumerate().any(|(i, l)| labels[..i].contains(l)) {
+                return invalid(format!("a label occurs twice in {labels:?}"));
+            }
+        }
+        if self.a.len() != a.shape.len() || self.b.len() != b.shape.len() {
+            return invalid("one label for each axis is needed".into());
+        }
+        if a.dtype != b.dtype {
+            return invalid(format!("the inputs are {} and {}", a.dtype, b.dtype));
+        }
+        if let Some(l) = self.out.iter().find(|l| !self.a.contains(l) && !self.b.contains(l)) {
+            return invalid(format!("output label {l} is on no input"));
+        }
+        for (i, &l) in self.a.iter().enumerate() {
+            if let Some(j) = place(&self.b, l)
+                && a.shape[i] != b.shape[j]
+            {
+                return invalid(format!("label {l} has length {} and {}", a.shape[i], b.shape[j]));
+            }
+        }
+        Ok(())
+    }
+
+    /// The regions of the two inputs that a region of the output needs in a window of the contracted indices.
+    pub fn demand(&self, region: &Region, window: &Window) -> Vec<Demand> {
+        let contracted = self.contracted();
+        let range = |&l: &u32| match place(&self.out, l) {
+            Some(i) => (region.start[i], region.shape[i]),
+            None => place(&contracted, l).and_then(|i| window.get(i).copied()).unwrap_or((0, 0)),
+        };
+        let of = |input, labels: &[u32]| {
+            let (start, shape) = labels.iter().map(range).unzip();
+            Demand { input, region: Region { start, shape } }
+        };
+        vec![of(0, &self.a), of(1, &self.b)]
+    }
+
+    /// An accumulator of a region of the output.
+    pub fn start(&self, inputs: &[ArrayType], output: &ArrayType, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
+        self.check(inputs)?;
+        if region.rank() != self.out.len() {
+            return Err(KernelError::Invalid(format!("contract: {region} is no region of the output")));
+        }
+        fn boxed<T: Product>(c: &Contract, region: &Region, dtype: DType) -> Result<Box<dyn Fold>, KernelError> {
+            let acc = ArrayD::from_elem(crate::block::dims(&region.shape), T::default());
+            Ok(Box::new(Contracting { contract: c.clone(), region: region.clone(), acc, dtype }))
+        }
+        crate::with_dtype!(inputs[0].dtype, T => boxed::<T>(self, region, output.dtype))
+    }
+}
+
+/// An element that can be multiplied.
+trait Product: BlockElement {
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    /// `c += a b`. The shapes fit.
+    fn matmul(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
+        simple(c, a, b);
+    }
+}
+
+/// The product by plain loops, rows of `b` inside.
+fn simple<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>) {
+    const BLOCK: usize = 64;
+    for k0 in (0..a.ncols()).step_by(BLOCK) {
+        let k1 = (k0 + BLOCK).min(a.ncols());
+        for (mut c, a) in c.rows_mut().into_iter().zip(a.rows()) {
+            for k in k0..k1 {
+                let x = a[k];
+                c.zip_mut_with(&b.row(k), |c, &y| *c = c.plus(x.times(y)));
+            }
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Product for $t {
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl Product for bool {
+    fn plus(self, other: Self) -> Self {
+        self | other
+    }
+    fn times(self, other: Self) -> Self {
+        self & other
+    }
+}
+
+macro_rules! gemms {
+    ($($t:ty => $one:expr),*) => {$(
+        impl Product for $t {
+            fn plus(self, other: Self) -> Self { self + other }
+            fn times(self, other: Self) -> Self { self * other }
+            fn matmul(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
+                gemm_views(c, a, b, $one);
+            }
+        }
+    )*};
+}
+gemms!(f32 => 1.0, f64 => 1.0, Complex32 => Complex32::new(1.0, 0.0), Complex64 => Complex64::new(1.0, 0.0));
+
+/// `c += a b` with GEMM, for the four types that it knows.
+fn gemm_views<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, one: T) {
+    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
+    assert!(c.dim() == (m, n) && b.nrows() == k, "matrices of {:?}, {:?} into {:?}", a.dim(), b.dim(), c.dim());
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    let (cs, a_s, bs) = ([c.strides()[0], c.strides()[1]], [a.strides()[0], a.strides()[1]], [b.strides()[0], b.strides()[1]]);
+    // SAFETY: the pointers and strides are those of live views, whose every index inside their shapes is a valid element; the
+    // assertion above ties the shapes to (m, n, k); `c` is borrowed mutably, so it overlaps neither `a` nor `b`. `T` is one of
+    // f32, f64, c32 and c64 (the only callers), as `gemm` requires.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.as_mut_ptr(),
+            cs[1],
+            cs[0],
+            true,
+            a.as_ptr(),
+            a_s[1],
+            a_s[0],
+            b.as_ptr(),
+            bs[1],
+            bs[0],
+            one,
+            one,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// A contraction under way.
+struct Contracting<T> {
+    contract: Contract,
+    region: Region,
+    acc: ArrayD<T>,
+    dtype: DType,
+}
+
+impl<T: Product> Fold for Contracting<T> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        let [a, b] = parts else { return Err(KernelError::Invalid("contract: a step has two parts".into())) };
+        let c = self.contract.clone();
+        // The range of every label that both parts and the region hold.
+        let mut ranges: Vec<(u32, u64, u64)> = Vec::new();
+        let sides = [(&c.a, &a.region), (&c.b, &b.region), (&c.out, &self.region)];
+        for (labels, region) in sides {
+            if labels.len() != region.rank() {
+                return Err(KernelError::Invalid(format!("contract: {region} has the wrong rank")));
+            }
+            for (i, &l) in labels.iter().enumerate() {
+                match ranges.iter_mut().find(|r| r.0 == l) {
+                    None => ranges.push((l, region.start[i], region.end(i))),
+                    Some(r) => (r.1, r.2) = (r.1.max(region.start[i]), r.2.min(region.end(i))),
+                }
+            }
+        }
+        if ranges.iter().any(|r| r.1 >= r.2) {
+            return Ok(());
+        }
+        let local = |labels: &[u32], region: &Region| {
+            let range = |l: &u32| ranges.iter().find(|r| r.0 == *l).map_or((0, 0), |r| (r.1, r.2 - r.1));
+            let (start, shape) = labels.iter().map(range).unzip();
+            slice_of(&Region { start, shape }.relative_to(region))
+        };
+        let av = summed(view::<T>(a)?.slice_move(local(&c.a, &a.region).as_slice()), &c.a, &|l| c.b.contains(&l) || c.out.contains(&l));
+        let bv = summed(view::<T>(b)?.slice_move(local(&c.b, &b.region).as_slice()), &c.b, &|l| c.a.contains(&l) || c.out.contains(&l));
+        let cut = local(&c.out, &self.region);
+        multiply(av, bv, self.acc.slice_mut(cut.as_slice()), &c.out);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        let block = T::wrap(self.acc.into_shared());
+        Ok(if block.dtype() == self.dtype { block } else { crate::cast(&block, self.dtype) })
+    }
+}
+
+fn view<T: BlockElement>(part: &Part) -> Result<ArrayViewD<'_, T>, KernelError> {
+    let a = T::unwrap(&part.block).ok_or_else(|| KernelError::DType { op: "contract".into(), dtype: part.block.dtype() })?;
+    if a.ndim() != part.region.rank() || a.shape().iter().zip(&part.region.shape).any(|(&n, &m)| n as u64 != m) {
+        return Err(KernelError::Invalid(format!("contract: a block of shape {:?} for {}", a.shape(), part.region)));
+    }
+    Ok(a.view())
+}
+
+/// An operand with the labels of its axes.
+struct Operand<'a, T> {
+    array: CowArray<'a, T, IxDyn>,
+    labels: Vec<u32>,
+}
+
+/// The operand with the labels that nobody else has summed out.
+fn summed<'a, T: Product>(array: ArrayViewD<'a, T>, labels: &[u32], used: &dyn Fn(u32) -> bool) -> Operand<'a, T> {
+    let mut out = Operand { array: CowArray::from(array), labels: labels.to_vec() };
+    for axis in (0..labels.len()).rev().filter(|&i| !used(labels[i])) {
+        let sum = out.array.fold_axis(Axis(axis), T::default(), |s, &x| s.plus(x));
+        out.array = CowArray::from(sum);
+        out.labels.remove(axis);
+    }
+    out
+}
+
+/// A view with its axes in the order of labels; all of them must be there.
+fn arrange<'a, T>(view: ArrayViewD<'a, T>, labels: &[u32], order: &[u32]) -> ArrayViewD<'a, T> {
+    let axes: Vec<usize> = order.iter().filter_map(|&l| place(labels, l)).collect();
+    view.permuted_axes(IxDyn(&axes))
+}
+
+/// True if axes `from..to` step evenly, so that they can be one axis.
+fn even(shape: &[usize], strides: &[isize], from: usize, to: usize) -> bool {
+    let mut last: Option<(usize, isize)> = None;
+    for i in (from..to).rev().filter(|&i| shape[i] != 1) {
+        if let Some((n, s)) = last
+            && strides[i] != n as isize * s
+        {
+            return false;
+        }
+        last = Some((shape[i], strides[i]));
+    }
+    true
+}
+
+/// Copies an operand, arranged as `order`, to C order unless `groups` of axes are even.
+fn fitted<'a, T: Product>(view: ArrayViewD<'a, T>, groups: &[(usize, usize)]) -> CowArray<'a, T, IxDyn> {
+    if groups.iter().all(|&(f, t)| even(view.shape(), view.strides(), f, t)) {
+        return CowArray::from(view);
+    }
+    let standard = view.as_standard_layout().into_owned();
+    CowArray::from(standard)
+}
+
+/// Merges axes `from..to` of an even group into one.
+fn merged<'a, T>(mut view: ArrayViewD<'a, T>, from: usize, to: usize) -> ArrayViewD<'a, T> {
+    if from == to {
+        return view.insert_axis(Axis(from));
+    }
+    for _ in from + 1..to {
+        view.merge_axes(Axis(from), Axis(from + 1));
+        view = view.index_axis_move(Axis(from), 0);
+    }
+    view
+}
+
+/// As [`merged`], for writing.
+fn merged_mut<'a, T>(mut view: ArrayViewMutD<'a, T>, from: usize, to: usize) -> ArrayViewMutD<'a, T> {
+    if from == to {
+        return view.insert_axis(Axis(from));
+    }
+    for _ in from + 1..to {
+        view.merge_axes(Axis(from), Axis(from + 1));
+        view = view.index_axis_move(Axis(from), 0);
+    }
+    view
+}
+
+/// `c += a b` over all labels.
+fn multiply<T: Product>(a: Operand<'_, T>, b: Operand<'_, T>, c: ArrayViewMutD<'_, T>, out: &[u32]) {
+    let has = |labels: &[u32], l: u32| labels.contains(&l);
+    let pick = |keep: &dyn Fn(u32) -> bool| -> Vec<u32> { out.iter().copied().filter(|&l| keep(l)).collect() };
+    let batch = pick(&|l| has(&a.labels, l) && has(&b.labels, l));
+    let mut rows = pick(&|l| has(&a.labels, l) && !has(&b.labels, l));
+    let mut columns = pick(&|l| has(&b.labels, l) && !has(&a.labels, l));
+    // The contracted labels from slow to fast in `a`.
+    let mut inner: Vec<(isize, u32)> =
+        (0..a.labels.len()).filter(|&i| !has(out, a.labels[i])).map(|i| (-a.array.strides()[i].abs(), a.labels[i])).collect();
+    inner.sort_by_key(|x| x.0);
+    let inner: Vec<u32> = inner.into_iter().map(|x| x.1).collect();
+
+    // Leading rows and columns become loops until what remains lies evenly in the output.
+    let at = |l: u32| place(out, l).unwrap_or(0);
+    let uneven = |group: &[u32], c: &ArrayViewMutD<'_, T>| {
+        let shape: Vec<usize> = group.iter().map(|&l| c.shape()[at(l)]).collect();
+        let strides: Vec<isize> = group.iter().map(|&l| c.strides()[at(l)]).collect();
+        (0..group.len()).find(|&k| even(&shape, &strides, k, group.len())).unwrap_or(0)
+    };
+    let mut loops = batch;
+    let k = uneven(&rows, &c);
+    loops.extend(rows.drain(..k));
+    let k = uneven(&columns, &c);
+    loops.extend(columns.drain(..k));
+
+    let order = |labels: &[u32], first: &[u32], second: &[u32]| -> Vec<u32> {
+        loops.iter().copied().filter(|&l| has(labels, l)).chain(first.iter().copied()).chain(second.iter().copied()).collect()
+    };
+    let (l, r) = (order(&a.labels, &rows, &inner), order(&b.labels, &inner, &columns));
+    let (nl, nr) = (l.len() - rows.len() - inner.len(), r.len() - columns.len() - inner.len());
+    let (m, n, k) = (rows.len(), columns.len(), inner.len());
+    let av = fitted(arrange(a.array.view(), &a.labels, &l), &[(nl, nl + m), (nl + m, nl + m + k)]);
+    let bv = fitted(arrange(b.array.view(), &b.labels, &r), &[(nr, nr + k), (nr + k, nr + k + n)]);
+    let axes: Vec<usize> = loops.iter().chain(&rows).chain(&columns).map(|&l| at(l)).collect();
+    let cv = c.permuted_axes(IxDyn(&axes));
+    let nc = loops.len();
+
+    let av = merged(merged(av.view(), nl + m, nl + m + k), nl, nl + m);
+    let bv = merged(merged(bv.view(), nr + k, nr + k + n), nr, nr + k);
+    let cv = merged_mut(merged_mut(cv, nc + m, nc + m + n), nc, nc + m);
+    let uses: Vec<(bool, bool)> = loops.iter().map(|&x| (has(&l, x), has(&r, x))).collect();
+    each(&uses, av, bv, cv);
+}
+
+/// Runs the loops, then the matrix product.
+fn each<T: Product>(uses: &[(bool, bool)], a: ArrayViewD<'_, T>, b: ArrayViewD<'_, T>, mut c: ArrayViewMutD<'_, T>) {
+    let Some((&(in_a, in_b), rest)) = uses.split_first() else {
+        let (a, b, c) = (a.into_dimensionality::<Ix2>(), b.into_dimensionality::<Ix2>(), c.into_dimensionality::<Ix2>());
+        if let (Ok(a), Ok(b), Ok(c)) = (a, b, c) {
+            T::matmul(c, a, b);
+        }
+        return;
+    };
+    for i in 0..c.shape()[0] {
+        let a = if in_a { a.index_axis(Axis(0), i) } else { a.view() };
+        let b = if in_b { b.index_axis(Axis(0), i) } else { b.view() };
+        each(rest, a, b, c.index_axis_mut(Axis(0), i));
+    }
+}
+
+#[cfg(test)]
+#[path = "contract_tests.rs"]
+mod tests;

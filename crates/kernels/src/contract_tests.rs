@@ -1,0 +1,95 @@
+//! Contractions against naive loops, over random labels, layouts, windows and orders.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+use crate::reduce::tests::{Rng, block_of, random_region, tiles};
+use crate::{Kernel, Node};
+use chunkwise_types::unravel;
+use chunkwise_types::volume;
+
+fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
+    let sizes: Vec<u64> = (0..5).map(|_| 1 + rng.below(6)).collect();
+    let pick = |rng: &mut Rng, chance: u64| {
+        let mut labels: Vec<u32> = (0..5).filter(|_| rng.below(10) < chance).collect();
+        rng.shuffle(&mut labels);
+        labels
+    };
+    let (a, b) = (pick(rng, 6), pick(rng, 6));
+    let mut out: Vec<u32> = (0..5).filter(|l| (a.contains(l) || b.contains(l)) && rng.below(2) == 0).collect();
+    rng.shuffle(&mut out);
+    let shape = |labels: &[u32]| labels.iter().map(|&l| sizes[l as usize]).collect::<Vec<u64>>();
+    let dims = |labels: &[u32]| IxDyn(&labels.iter().map(|&l| sizes[l as usize] as usize).collect::<Vec<_>>());
+    let x = ArrayD::from_shape_fn(dims(&a), |_| make(rng));
+    let y = ArrayD::from_shape_fn(dims(&b), |_| make(rng));
+    let inputs = [ArrayType::new(T::DTYPE, shape(&a)), ArrayType::new(T::DTYPE, shape(&b))];
+    let output = ArrayType::new(T::DTYPE, shape(&out));
+    let contract = Contract { a: a.clone(), b: b.clone(), out: out.clone() };
+    let kernel = Kernel::Contract(contract.clone());
+    let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
+    let region = random_region(rng, &output.shape);
+    let mut fold = node.start_fold(&region).unwrap();
+    let lengths = node.contracted();
+    for w in tiles(rng, &Region::full(&lengths)) {
+        let window: Window = w.start.iter().copied().zip(w.shape.iter().copied()).collect();
+        // A step comes as one piece or as tiles of the output.
+        let pieces = if rng.below(2) == 0 { tiles(rng, &region) } else { vec![region.clone()] };
+        for piece in pieces {
+            let d = node.demand(&piece, Some(&window));
+            let parts = [
+                Part { block: block_of(rng, &x, &d[0].region), region: d[0].region.clone() },
+                Part { block: block_of(rng, &y, &d[1].region), region: d[1].region.clone() },
+            ];
+            fold.fold(&parts).unwrap();
+        }
+    }
+    let block = fold.finish().unwrap();
+    assert_eq!(block.shape(), region.shape);
+    let got = T::unwrap(&block).unwrap();
+    let contracted = contract.contracted();
+    for (k, &got) in got.iter().enumerate() {
+        let at = unravel(k as u64, &region.shape);
+        let mut want = T::default();
+        for s in 0..volume(&lengths) {
+            let inner = unravel(s, &lengths);
+            let index = |labels: &[u32]| {
+                let of = |&l: &u32| match place(&out, l) {
+                    Some(i) => (at[i] + region.start[i]) as usize,
+                    None => inner[place(&contracted, l).unwrap()] as usize,
+                };
+                IxDyn(&labels.iter().map(of).collect::<Vec<_>>())
+            };
+            want = want.plus(x[index(&a)].times(y[index(&b)]));
+        }
+        assert_eq!(got, want, "{contract:?} {sizes:?} {region}");
+    }
+}
+
+#[test]
+fn contractions_agree_with_loops() {
+    for seed in 1..600u64 {
+        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        rng.next();
+        // Small whole numbers: every order of summation gives the same.
+        run::<f64>(rng, |r| r.below(7) as f64 - 3.0);
+        run::<f32>(rng, |r| r.below(5) as f32 - 2.0);
+        run::<Complex32>(rng, |r| Complex32::new(r.below(3) as f32 - 1.0, r.below(3) as f32));
+        run::<Complex64>(rng, |r| Complex64::new(r.below(3) as f64 - 1.0, r.below(3) as f64));
+        run::<i8>(rng, |r| r.next() as i8);
+        run::<u32>(rng, |r| r.next() as u32);
+        run::<bool>(rng, |r| r.below(3) == 0);
+    }
+}
+
+#[test]
+fn bad_labels_are_refused() {
+    let t = |shape: &[u64]| ArrayType::new(DType::Float64, shape.to_vec());
+    let check = |a: &[u32], b: &[u32], out: &[u32], inputs: &[ArrayType]| {
+        Contract { a: a.to_vec(), b: b.to_vec(), out: out.to_vec() }.check(inputs).is_ok()
+    };
+    assert!(check(&[0, 1], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[3, 4])]));
+    assert!(!check(&[0, 0], &[1, 2], &[0, 2], &[t(&[2, 2]), t(&[3, 4])]));
+    assert!(!check(&[0, 1], &[1, 2], &[0, 3], &[t(&[2, 3]), t(&[3, 4])]));
+    assert!(!check(&[0, 1], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[4, 4])]));
+    assert!(!check(&[0], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[3, 4])]));
+}

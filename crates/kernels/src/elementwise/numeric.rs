@@ -1,0 +1,306 @@
+//! Scalar functions that the standard library lacks or defines differently from NumPy.
+
+use num_complex::{Complex32, Complex64};
+
+/// Integer arithmetic that wraps and never panics.
+pub(super) trait Int: Copy {
+    /// Quotient rounded down; 0 for a division by 0.
+    fn floor_div(self, b: Self) -> Self;
+    /// Remainder with the sign of the divisor; 0 for a division by 0.
+    fn floor_rem(self, b: Self) -> Self;
+    /// Power; a negative exponent gives the power truncated to an integer, and 0 for base 0.
+    fn power(self, b: Self) -> Self;
+    /// 0 for shifts outside the width.
+    fn left(self, b: Self) -> Self;
+    /// 0 or -1 for shifts outside the width.
+    fn right(self, b: Self) -> Self;
+    /// -1, 0 or 1.
+    fn sign(self) -> Self;
+    /// Magnitude.
+    fn magnitude(self) -> Self;
+}
+
+macro_rules! power_loop {
+    ($base:expr, $exp:expr) => {{
+        let (mut base, mut exp, mut acc) = ($base, $exp, 1);
+        while exp > 0 {
+            if exp & 1 == 1 {
+                acc = base.wrapping_mul(acc);
+            }
+            base = base.wrapping_mul(base);
+            exp >>= 1;
+        }
+        acc
+    }};
+}
+
+macro_rules! signed {
+    ($($t:ty)*) => {$(impl Int for $t {
+        #[inline]
+        fn floor_div(self, b: Self) -> Self {
+            if b == 0 {
+                return 0;
+            }
+            let (q, r) = (self.wrapping_div(b), self.wrapping_rem(b));
+            if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q }
+        }
+        #[inline]
+        fn floor_rem(self, b: Self) -> Self {
+            if b == 0 {
+                return 0;
+            }
+            let r = self.wrapping_rem(b);
+            if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
+        }
+        #[inline]
+        fn power(self, b: Self) -> Self {
+            if b < 0 {
+                return match self {
+                    1 => 1,
+                    -1 => if b & 1 == 0 { 1 } else { -1 },
+                    _ => 0,
+                };
+            }
+            power_loop!(self, b)
+        }
+        #[inline]
+        fn left(self, b: Self) -> Self {
+            if (0..<$t>::BITS as Self).contains(&b) { self << b } else { 0 }
+        }
+        #[inline]
+        fn right(self, b: Self) -> Self {
+            if (0..<$t>::BITS as Self).contains(&b) { self >> b } else if self < 0 { -1 } else { 0 }
+        }
+        #[inline]
+        fn sign(self) -> Self { self.signum() }
+        #[inline]
+        fn magnitude(self) -> Self { self.wrapping_abs() }
+    })*};
+}
+macro_rules! unsigned {
+    ($($t:ty)*) => {$(impl Int for $t {
+        #[inline]
+        fn floor_div(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }
+        #[inline]
+        fn floor_rem(self, b: Self) -> Self { self.checked_rem(b).unwrap_or(0) }
+        #[inline]
+        fn power(self, b: Self) -> Self { power_loop!(self, b) }
+        #[inline]
+        fn left(self, b: Self) -> Self { if b < <$t>::BITS as Self { self << b } else { 0 } }
+        #[inline]
+        fn right(self, b: Self) -> Self { if b < <$t>::BITS as Self { self >> b } else { 0 } }
+        #[inline]
+        fn sign(self) -> Self { Self::from(self != 0) }
+        #[inline]
+        fn magnitude(self) -> Self { self }
+    })*};
+}
+signed! { i8 i16 i32 i64 }
+unsigned! { u8 u16 u32 u64 }
+
+/// Real functions.
+pub(super) trait RealMath: Copy {
+    /// Quotient rounded down, as Python's `//`.
+    fn floor_div(self, b: Self) -> Self;
+    /// Remainder with the sign of the divisor, as Python's `%`.
+    fn floor_rem(self, b: Self) -> Self;
+    /// -1, 0, 1 or NaN.
+    fn sign(self) -> Self;
+    /// `log(exp(a) + exp(b))`.
+    fn logaddexp(self, b: Self) -> Self;
+    /// The next number towards `b`.
+    fn nextafter(self, b: Self) -> Self;
+    /// The greater, or NaN.
+    fn larger(self, b: Self) -> Self;
+    /// The lesser, or NaN.
+    fn smaller(self, b: Self) -> Self;
+    /// Inverse hyperbolic cosine, exact near 1 and without overflow.
+    fn arcosh(self) -> Self;
+    /// Inverse hyperbolic sine without overflow.
+    fn arsinh(self) -> Self;
+    /// Inverse hyperbolic tangent, odd.
+    fn artanh(self) -> Self;
+}
+
+/// Complex functions.
+pub(super) trait Cplx: Copy {
+    /// Quotient by Smith's method, as NumPy.
+    fn over(self, b: Self) -> Self;
+    /// Power, by squaring for small integer exponents as NumPy.
+    fn power(self, b: Self) -> Self;
+    /// `z / abs(z)`, 0 for 0.
+    fn sign(self) -> Self;
+    /// `exp(z) - 1`.
+    fn exp_m1(self) -> Self;
+    /// `log(1 + z)`.
+    fn ln_1p(self) -> Self;
+    /// Both parts rounded, halves to even.
+    fn round_even(self) -> Self;
+}
+
+macro_rules! real {
+    ($t:ident, $c:ident) => {
+        impl RealMath for $t {
+            #[inline]
+            fn floor_div(self, b: Self) -> Self {
+                if b == 0.0 {
+                    return self / b;
+                }
+                let m = self % b;
+                let mut d = (self - m) / b;
+                if m != 0.0 && (b < 0.0) != (m < 0.0) {
+                    d -= 1.0;
+                }
+                if d == 0.0 {
+                    return (0.0 as $t).copysign(self / b);
+                }
+                let f = d.floor();
+                if d - f > 0.5 { f + 1.0 } else { f }
+            }
+            #[inline]
+            fn floor_rem(self, b: Self) -> Self {
+                let m = self % b;
+                if m == 0.0 {
+                    (0.0 as $t).copysign(b)
+                } else if (b < 0.0) != (m < 0.0) {
+                    m + b
+                } else {
+                    m
+                }
+            }
+            #[inline]
+            fn sign(self) -> Self {
+                if self > 0.0 {
+                    1.0
+                } else if self < 0.0 {
+                    -1.0
+                } else if self == 0.0 {
+                    0.0
+                } else {
+                    self
+                }
+            }
+            #[inline]
+            fn logaddexp(self, b: Self) -> Self {
+                if self == b {
+                    // Also for equal infinities, whose difference is NaN.
+                    return self + std::$t::consts::LN_2;
+                }
+                let d = self - b;
+                if d > 0.0 {
+                    self + (-d).exp().ln_1p()
+                } else if d <= 0.0 {
+                    b + d.exp().ln_1p()
+                } else {
+                    d
+                }
+            }
+            #[inline]
+            fn nextafter(self, b: Self) -> Self {
+                if self == b {
+                    b
+                } else if self < b {
+                    self.next_up()
+                } else if self > b {
+                    self.next_down()
+                } else {
+                    self + b
+                }
+            }
+            #[inline]
+            fn larger(self, b: Self) -> Self {
+                if self >= b || self.is_nan() { self } else { b }
+            }
+            #[inline]
+            fn smaller(self, b: Self) -> Self {
+                if self <= b || self.is_nan() { self } else { b }
+            }
+            #[inline]
+            fn arcosh(self) -> Self {
+                let t = self - 1.0;
+                if self < 2.0 {
+                    (t + (2.0 * t + t * t).sqrt()).ln_1p()
+                } else if self > 1e8 {
+                    self.ln() + std::$t::consts::LN_2
+                } else {
+                    (2.0 * self - 1.0 / (self + (self * self - 1.0).sqrt())).ln()
+                }
+            }
+            #[inline]
+            fn arsinh(self) -> Self {
+                let a = self.abs();
+                if a > 1e8 { (a.ln() + std::$t::consts::LN_2).copysign(self) } else { self.asinh() }
+            }
+            #[inline]
+            fn artanh(self) -> Self {
+                let a = self.abs();
+                (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(self)
+            }
+        }
+
+        impl Cplx for $c {
+            #[inline]
+            fn over(self, b: Self) -> Self {
+                let (re, im) = (b.re.abs(), b.im.abs());
+                if re >= im {
+                    if re == 0.0 && im == 0.0 {
+                        return $c::new(self.re / re, self.im / re);
+                    }
+                    let ratio = b.im / b.re;
+                    let scale = 1.0 / (b.re + b.im * ratio);
+                    $c::new((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
+                } else {
+                    let ratio = b.re / b.im;
+                    let scale = 1.0 / (b.re * ratio + b.im);
+                    $c::new((self.re * ratio + self.im) * scale, (self.im * ratio - self.re) * scale)
+                }
+            }
+            fn power(self, b: Self) -> Self {
+                let one = $c::new(1.0, 0.0);
+                if b.re == 0.0 && b.im == 0.0 {
+                    return one;
+                }
+                if self.re == 0.0 && self.im == 0.0 {
+                    return if b.re > 0.0 { $c::new(0.0, 0.0) } else { $c::new($t::NAN, $t::NAN) };
+                }
+                if b.im == 0.0 && b.re.trunc() == b.re && b.re.abs() < 100.0 {
+                    let (mut n, mut base, mut acc) = (b.re.abs() as u32, self, one);
+                    while n > 0 {
+                        if n & 1 == 1 {
+                            acc *= base;
+                        }
+                        n >>= 1;
+                        if n > 0 {
+                            base *= base;
+                        }
+                    }
+                    return if b.re < 0.0 { one.over(acc) } else { acc };
+                }
+                (b * self.ln()).exp()
+            }
+            #[inline]
+            fn sign(self) -> Self {
+                let n = self.norm();
+                if n == 0.0 { $c::new(0.0, 0.0) } else { $c::new(self.re / n, self.im / n) }
+            }
+            #[inline]
+            fn exp_m1(self) -> Self {
+                let s = (self.im / 2.0).sin();
+                $c::new(self.re.exp_m1() * self.im.cos() - 2.0 * s * s, self.re.exp() * self.im.sin())
+            }
+            #[inline]
+            fn ln_1p(self) -> Self {
+                let x = self.re + 1.0;
+                let small = self.re.abs() < 0.5 && self.im.abs() < 0.5;
+                let re = if small { 0.5 * (self.re * (2.0 + self.re) + self.im * self.im).ln_1p() } else { x.hypot(self.im).ln() };
+                $c::new(re, self.im.atan2(x))
+            }
+            #[inline]
+            fn round_even(self) -> Self {
+                $c::new(self.re.round_ties_even(), self.im.round_ties_even())
+            }
+        }
+    };
+}
+real!(f32, Complex32);
+real!(f64, Complex64);

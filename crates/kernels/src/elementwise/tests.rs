@@ -1,0 +1,202 @@
+use super::*;
+use num_complex::{Complex32, Complex64};
+
+fn block<T: BlockElement>(data: &[T]) -> Block {
+    build(&[data.len()], data.to_vec()).unwrap()
+}
+
+fn list<T: BlockElement>(block: &Block) -> Vec<T> {
+    T::unwrap(block).unwrap().iter().copied().collect()
+}
+
+/// Runs a function after the casts that it asks for.
+fn run(op: ElementOp, inputs: &[Block]) -> Block {
+    let dtypes: Vec<DType> = inputs.iter().map(Block::dtype).collect();
+    let (casts, out) = op.result_dtype(&dtypes).unwrap();
+    let cast: Vec<Block> = inputs.iter().zip(casts).map(|(b, d)| crate::cast(b, d)).collect();
+    let got = compute(&op, &cast.iter().collect::<Vec<_>>(), out).unwrap();
+    assert_eq!(got.dtype(), out, "{}", op.name());
+    got
+}
+
+fn un<A: BlockElement, B: BlockElement>(op: ElementOp, a: &[A]) -> Vec<B> {
+    list(&run(op, &[block(a)]))
+}
+
+fn bin<A: BlockElement, B: BlockElement, C: BlockElement>(op: ElementOp, a: &[A], b: &[B]) -> Vec<C> {
+    list(&run(op, &[block(a), block(b)]))
+}
+
+#[test]
+fn every_accepted_dtype_computes() {
+    assert_eq!(ElementOp::ALL.len(), 67);
+    for &op in ElementOp::ALL {
+        let mut accepted = 0;
+        for a in DType::ALL {
+            for b in DType::ALL {
+                let dtypes = [DType::Bool, a, b];
+                let dtypes = if op.arity() == 3 { &dtypes[..] } else { &dtypes[1..=op.arity()] };
+                let Ok((casts, out)) = op.result_dtype(dtypes) else { continue };
+                accepted += 1;
+                let blocks: Vec<Block> = casts.iter().map(|&d| Block::zeros(d, &[3, 2])).collect();
+                let got = compute(&op, &blocks.iter().collect::<Vec<_>>(), out);
+                let got = got.unwrap_or_else(|e| panic!("{} of {a} and {b}: {e}", op.name()));
+                assert_eq!((got.dtype(), got.shape()), (out, vec![3, 2]), "{} of {a} and {b}", op.name());
+            }
+        }
+        assert!(accepted > 0, "{}", op.name());
+    }
+}
+
+#[test]
+fn dtypes() {
+    use DType::*;
+    let out = |op: ElementOp, d: &[DType]| op.result_dtype(d).map(|r| r.1).ok();
+    assert_eq!(out(ElementOp::Add, &[Int32, Float32]), Some(Float64));
+    assert_eq!(out(ElementOp::Divide, &[Int8, UInt8]), Some(Float64));
+    assert_eq!(out(ElementOp::Abs, &[Complex64]), Some(Float32));
+    assert_eq!(out(ElementOp::Floor, &[Int16]), Some(Int16));
+    assert_eq!(out(ElementOp::Where, &[Bool, UInt32, Int32]), Some(Int64));
+    assert_eq!(out(ElementOp::Less, &[Float32, Int8]), Some(Bool));
+    for (op, d) in [
+        (ElementOp::Subtract, &[Bool, Bool][..]),
+        (ElementOp::Negative, &[Bool]),
+        (ElementOp::BitwiseAnd, &[Int8, Float32]),
+        (ElementOp::Maximum, &[Complex64, Float32]),
+        (ElementOp::Less, &[Complex64, Float32]),
+        (ElementOp::Atan2, &[Complex64, Float32]),
+        (ElementOp::Add, &[Int8]),
+    ] {
+        assert_eq!(out(op, d), None, "{}", op.name());
+    }
+}
+
+#[test]
+fn integers_never_panic() {
+    use ElementOp::*;
+    assert_eq!(bin::<_, _, i32>(FloorDivide, &[7, -7, 7, -7, 5, i32::MIN], &[2, 2, -2, -2, 0, -1]), [3, -4, -4, 3, 0, i32::MIN]);
+    assert_eq!(bin::<_, _, i32>(Remainder, &[7, -7, 7, -7, 5, i32::MIN], &[3, 3, -3, -3, 0, -1]), [1, 2, -2, -1, 0, 0]);
+    assert_eq!(bin::<_, _, i8>(Pow, &[2i8, 2, -1, -1, 1, 0, 0, 3, -2], &[3i8, -1, -3, -2, -9, -1, 0, 5, 7]), [8, 0, -1, 1, 1, 0, 1, -13, -128]);
+    assert_eq!(bin::<_, _, u64>(Pow, &[3u64], &[u64::MAX]), [12297829382473034411]);
+    assert_eq!(bin::<_, _, i8>(Add, &[127i8], &[1i8]), [-128]);
+    assert_eq!(un::<_, i8>(Abs, &[-128i8, -3]), [-128, 3]);
+    assert_eq!(un::<_, u8>(Negative, &[1u8]), [255]);
+    assert_eq!(un::<_, i8>(Square, &[16i8]), [0]);
+    assert_eq!(bin::<_, _, i8>(BitwiseLeftShift, &[1i8, 1, 1, 1], &[7i8, 8, -1, 100]), [-128, 0, 0, 0]);
+    assert_eq!(bin::<_, _, i8>(BitwiseRightShift, &[-8i8, -8, 8, -8], &[1i8, 8, 9, -1]), [-4, -1, 0, -1]);
+    assert_eq!(bin::<_, _, u16>(BitwiseRightShift, &[8u16, 8], &[3u16, 16]), [1, 0]);
+    assert_eq!(un::<_, i16>(Sign, &[-5i16, 0, 9]), [-1, 0, 1]);
+    assert_eq!(un::<_, u8>(BitwiseInvert, &[1u8]), [254]);
+    assert_eq!(bin::<_, _, bool>(Less, &[-1i64, i64::MAX], &[0u64, 1 << 63]), [true, true]);
+    assert_eq!(bin::<_, _, bool>(Equal, &[u64::MAX], &[-1i8]), [false]);
+}
+
+#[test]
+fn floats() {
+    use ElementOp::*;
+    const NAN: f64 = f64::NAN;
+    const INF: f64 = f64::INFINITY;
+    assert_eq!(un::<_, f64>(Round, &[0.5, 1.5, 2.5, -0.5, -1.5]), [0.0, 2.0, 2.0, 0.0, -2.0]);
+    assert_eq!(bin::<_, _, f64>(FloorDivide, &[7.0, -7.0, 1.0, -1.0, 0.7], &[2.0, 2.0, 0.0, INF, 0.1]), [3.0, -4.0, INF, -1.0, 6.0]);
+    let r = bin::<_, _, f64>(Remainder, &[7.0, -7.0, 7.0, 1.0, -4.0], &[3.0, 3.0, -3.0, 0.0, 2.0]);
+    assert_eq!(r[..3], [1.0, 2.0, -2.0]);
+    assert!(r[3].is_nan() && r[4] == 0.0 && r[4].is_sign_positive());
+    for op in [Maximum, Minimum] {
+        assert!(bin::<_, _, f32>(op, &[1.0f32, f32::NAN], &[f32::NAN, 1.0f32]).iter().all(|x| x.is_nan()));
+    }
+    assert_eq!(bin::<_, _, f64>(Maximum, &[1.0, 4.0], &[2.0, 3.0]), [2.0, 4.0]);
+    assert_eq!(bin::<_, _, f64>(Minimum, &[1.0, 4.0], &[2.0, 3.0]), [1.0, 3.0]);
+    let s = un::<_, f64>(Sign, &[-3.0, 0.0, INF, NAN]);
+    assert!(s[..3] == [-1.0, 0.0, 1.0] && s[3].is_nan());
+    assert_eq!(un::<_, bool>(Signbit, &[-0.0, 0.0, -1.0]), [true, false, true]);
+    assert_eq!(un::<_, bool>(Isnan, &[NAN, INF, 1.0]), [true, false, false]);
+    assert_eq!(un::<_, bool>(Isinf, &[NAN, -INF, 1.0]), [false, true, false]);
+    assert_eq!(un::<_, bool>(Isfinite, &[NAN, INF, 1.0]), [false, false, true]);
+    assert_eq!(bin::<_, _, f64>(Logaddexp, &[-INF, INF, 1000.0], &[-INF, INF, 0.0]), [-INF, INF, 1000.0]);
+    assert!((bin::<_, _, f64>(Logaddexp, &[0.0], &[0.0])[0] - 2f64.ln()).abs() < 1e-16);
+    assert_eq!(bin::<_, _, f64>(Nextafter, &[1.0, 1.0, 0.0], &[2.0, 1.0, -1.0]), [1.0 + f64::EPSILON, 1.0, -5e-324]);
+    assert_eq!(bin::<_, _, f64>(Copysign, &[3.0, -2.0], &[-0.0, 1.0]), [-3.0, 2.0]);
+    assert_eq!(bin::<_, _, f64>(Hypot, &[3e200], &[4e200]), [5e200]);
+    assert_eq!(bin::<_, _, f64>(Divide, &[1i32, 0], &[0i32, 2]), [INF, 0.0]);
+    assert_eq!(un::<_, f64>(Sqrt, &[9i32]), [3.0]);
+    assert_eq!(un::<_, f64>(Acosh, &[1.0, f64::MAX]), [0.0, f64::MAX.ln() + std::f64::consts::LN_2]);
+    assert!((un::<_, f64>(Acosh, &[1.0 + 1e-10])[0] / 1.4142135623730951e-5 - 1.0).abs() < 1e-6);
+    assert!((un::<_, f64>(Atanh, &[-0.9999])[0] + un::<_, f64>(Atanh, &[0.9999])[0]).abs() < 1e-16);
+    assert_eq!(un::<_, f64>(Atanh, &[1.0, -1.0]), [INF, -INF]);
+    assert!(un::<_, f64>(Log, &[-1.0])[0].is_nan());
+    let x = 0.3f64;
+    for (op, want) in [
+        (Acos, x.acos()),
+        (Asin, x.asin()),
+        (Asinh, 0.29567304756342244),
+        (Atan, x.atan()),
+        (Atanh, 0.3095196042031117),
+        (Cos, x.cos()),
+        (Cosh, x.cosh()),
+        (Exp, x.exp()),
+        (Expm1, x.exp_m1()),
+        (Log, x.ln()),
+        (Log1p, x.ln_1p()),
+        (Log2, x.log2()),
+        (Log10, x.log10()),
+        (Reciprocal, 1.0 / x),
+        (Sin, x.sin()),
+        (Sinh, x.sinh()),
+        (Sqrt, x.sqrt()),
+        (Square, x * x),
+        (Tan, x.tan()),
+        (Tanh, x.tanh()),
+    ] {
+        let got = un::<_, f64>(op, &[x])[0];
+        assert!((got - want).abs() < 1e-15, "{}", op.name());
+        // The complex function agrees on the real axis.
+        let z = un::<_, Complex64>(op, &[Complex64::new(x, 0.0)])[0];
+        assert!((z - want).norm() < 1e-14, "complex {}: {z}", op.name());
+        let single = un::<_, f32>(op, &[x as f32])[0];
+        assert!((f64::from(single) - want).abs() < 1e-6, "single {}", op.name());
+    }
+}
+
+#[test]
+fn bools_and_logic() {
+    use ElementOp::*;
+    let (a, b) = ([false, false, true, true], [false, true, false, true]);
+    assert_eq!(bin::<_, _, bool>(Add, &a, &b), [false, true, true, true]);
+    assert_eq!(bin::<_, _, bool>(Multiply, &a, &b), [false, false, false, true]);
+    assert_eq!(bin::<_, _, bool>(Less, &a, &b), [false, true, false, false]);
+    assert_eq!(bin::<_, _, bool>(LogicalXor, &a, &b), [false, true, true, false]);
+    assert_eq!(bin::<_, _, bool>(LogicalAnd, &[0.0, f64::NAN, 2.0], &[1i8, 1, 0]), [false, true, false]);
+    assert_eq!(un::<_, bool>(LogicalNot, &[Complex32::new(0.0, 1.0), Complex32::new(0.0, 0.0)]), [false, true]);
+    assert_eq!(bin::<_, _, i8>(Pow, &a, &b), [1, 0, 1, 1]);
+    let got = run(Where, &[block(&[true, false]), block(&[1i8, 2]), block(&[3.5f32, 4.5])]);
+    assert_eq!(list::<f32>(&got), [1.0, 4.5]);
+}
+
+#[test]
+fn complex() {
+    use ElementOp::*;
+    let c = Complex64::new;
+    assert_eq!(un::<_, f64>(Abs, &[c(3.0, 4.0)]), [5.0]);
+    assert_eq!(un::<_, f64>(Imag, &[c(3.0, 4.0)]), [4.0]);
+    assert_eq!(un::<_, Complex64>(Conj, &[c(3.0, 4.0)]), [c(3.0, -4.0)]);
+    assert_eq!(un::<_, Complex64>(Sign, &[c(3.0, 4.0), c(0.0, 0.0)]), [c(0.6, 0.8), c(0.0, 0.0)]);
+    assert_eq!(un::<_, Complex64>(Round, &[c(0.5, 1.5)]), [c(0.0, 2.0)]);
+    assert_eq!(bin::<_, _, Complex64>(Divide, &[c(1e300, 1e300)], &[c(1e300, 1e300)]), [c(1.0, 0.0)]);
+    assert!(bin::<_, _, Complex64>(Divide, &[c(1.0, 0.0)], &[c(0.0, 0.0)])[0].re.is_infinite());
+    assert_eq!(bin::<_, _, Complex64>(Pow, &[c(1.0, 1.0), c(0.0, 0.0), c(0.0, 0.0)], &[2.0, 0.0, 3.0]), [c(0.0, 2.0), c(1.0, 0.0), c(0.0, 0.0)]);
+    let tiny = un::<_, Complex64>(Log1p, &[c(1e-20, 1e-20)])[0];
+    assert!((tiny - c(1e-20, 1e-20)).norm() < 1e-34);
+    assert_eq!(bin::<_, _, bool>(Equal, &[c(1.0, 2.0)], &[c(1.0, 3.0)]), [false]);
+}
+
+#[test]
+fn strided_inputs_and_wrong_shapes() {
+    let a = ndarray::Array::from_shape_vec((2, 3), (0..6).collect::<Vec<i32>>()).unwrap().into_shared().into_dyn();
+    let t = i32::wrap(a.clone().reversed_axes());
+    let got = compute(&ElementOp::Subtract, &[&t, &t.contiguous()], DType::Int32).unwrap();
+    assert_eq!(list::<i32>(&got), [0; 6]);
+    assert_eq!(list::<i32>(&compute(&ElementOp::Negative, &[&t], DType::Int32).unwrap()), [0, -3, -1, -4, -2, -5]);
+    assert!(compute(&ElementOp::Add, &[&t, &i32::wrap(a)], DType::Int32).is_err());
+    assert!(compute(&ElementOp::Add, &[&t], DType::Int32).is_err());
+    assert!(compute(&ElementOp::Add, &[&t, &Block::zeros(DType::Int8, &[3, 2])], DType::Int32).is_err());
+}

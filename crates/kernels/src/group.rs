@@ -1,0 +1,153 @@
+//! Reductions of the elements with equal labels along one axis.
+//!
+//! Nothing is copied or sorted: runs of equal labels are reduced as slices, and where labels change quickly along the axis of
+//! the fastest memory each element goes to its group directly. A group without members has the identity of the reduction
+//! (sum 0, prod 1, count 0, any false, all true); its min and max are NaN for floats and 0 for integers.
+
+use crate::reduce::{Count, Extreme, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
+use crate::{ArrayType, Block, Fold, KernelError, Part, ReduceOp, with_dtype};
+use chunkwise_types::{DType, Region};
+use ndarray::{Axis, Slice};
+
+/// The smallest range `(start, len)` of the axis that holds every member of the groups; `(0, 0)` if they have none.
+pub(crate) fn window(labels: &[i64], start_group: u64, count: u64) -> (u64, u64) {
+    let inside = |l: &i64| group_in(*l, start_group, count).is_some();
+    match (labels.iter().position(inside), labels.iter().rposition(inside)) {
+        (Some(a), Some(b)) => (a as u64, (b - a + 1) as u64),
+        _ => (0, 0),
+    }
+}
+
+/// The group counted from `start`, if the label is one of `count` groups from there.
+fn group_in(label: i64, start: u64, count: u64) -> Option<u64> {
+    let l = u64::try_from(label).ok()?;
+    l.checked_sub(start).filter(|&g| g < count)
+}
+
+/// A grouping under way.
+struct Grouping<R: Reducer> {
+    op: ReduceOp,
+    axis: usize,
+    /// The first label in the window, and the group in the region of each index from there.
+    first: u64,
+    table: Vec<Option<u32>>,
+    region: Region,
+    acc: Vec<R::Acc>,
+    shape: Shape,
+}
+
+impl<R: Reducer> Fold for Grouping<R> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        for part in parts {
+            let mut view = elements::<R::In>(part, self.op)?;
+            if part.region.rank() != self.region.rank() {
+                return Err(KernelError::Invalid(format!("group: the part {} has the wrong rank", part.region)));
+            }
+            let strides = strides(&self.region.shape);
+            let mut at = 0isize;
+            for i in (0..view.ndim()).filter(|&i| i != self.axis) {
+                let (a, b) = (part.region.start[i].max(self.region.start[i]), part.region.end(i).min(self.region.end(i)));
+                if a >= b {
+                    view.slice_axis_inplace(Axis(i), Slice::from(0..0));
+                    continue;
+                }
+                let from = (a - part.region.start[i]) as usize;
+                view.slice_axis_inplace(Axis(i), Slice::from(from..from + (b - a) as usize));
+                at += (a - self.region.start[i]) as isize * strides[i];
+            }
+            if view.is_empty() {
+                continue;
+            }
+            let axis = self.axis;
+            let start = part.region.start[axis];
+            let label = |j: usize| {
+                let k = (start + j as u64).checked_sub(self.first)?;
+                self.table.get(k as usize).copied().flatten()
+            };
+            let n = view.shape()[axis];
+            let groups: Vec<Option<u32>> = (0..n).map(label).collect();
+            let runs: Vec<&[Option<u32>]> = groups.chunk_by(|a, b| a == b).collect();
+            let step = view.strides()[axis].unsigned_abs();
+            let innermost = (0..view.ndim()).all(|i| i == axis || view.shape()[i] == 1 || view.strides()[i].unsigned_abs() >= step);
+            if innermost && runs.len() * 8 > n {
+                let shape: Vec<u64> = (0..view.ndim()).map(|i| if i == axis { 1 } else { view.shape()[i] as u64 }).collect();
+                for (k, lane) in view.lanes(Axis(axis)).into_iter().enumerate() {
+                    let index = chunkwise_types::unravel(k as u64, &shape);
+                    let base = at + index.iter().zip(&strides).map(|(&i, s)| i as isize * s).sum::<isize>();
+                    for (&x, g) in lane.iter().zip(&groups) {
+                        if let Some(g) = g {
+                            let mut one = R::part();
+                            R::add(&mut one, x, 0);
+                            R::merge(&mut self.acc[(base + *g as isize * strides[axis]) as usize], one);
+                        }
+                    }
+                }
+                continue;
+            }
+            let mut j = 0;
+            for run in runs {
+                if let Some(g) = run[0] {
+                    let mut to =
+                        Target { acc: strides.clone(), pos: vec![0; strides.len()], at: at + g as isize * strides[axis], first: 0 };
+                    to.acc[axis] = 0;
+                    walk::<R>(view.slice_axis(Axis(axis), Slice::from(j..j + run.len())), to, &mut self.acc);
+                }
+                j += run.len();
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        Ok(emit::<R>(&self.acc, &self.shape))
+    }
+}
+
+/// An accumulator of a region of the output, whose axis `axis` counts groups.
+pub(crate) fn start(
+    function: &ReduceOp,
+    axis: usize,
+    labels: &[i64],
+    inputs: &[ArrayType],
+    output: &ArrayType,
+    region: &Region,
+) -> Result<Box<dyn Fold>, KernelError> {
+    let op = *function;
+    let [input] = inputs else { return Err(KernelError::Invalid("group: takes one input".into())) };
+    if axis >= input.shape.len() || region.rank() != input.shape.len() || labels.len() as u64 != input.shape[axis] {
+        return Err(KernelError::Invalid("group: one label for each index of an axis of the input is needed".into()));
+    }
+    let (first_group, count) = (region.start[axis], region.shape[axis]);
+    if count > u64::from(u32::MAX) {
+        return Err(KernelError::Invalid(format!("group: {count} groups are too many")));
+    }
+    let (first, len) = window(labels, first_group, count);
+    let members = &labels[first as usize..(first + len) as usize];
+    let table: Vec<Option<u32>> = members.iter().map(|&l| group_in(l, first_group, count).map(|g| g as u32)).collect();
+    let shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
+
+    struct Setup {
+        op: ReduceOp,
+        axis: usize,
+        first: u64,
+        table: Vec<Option<u32>>,
+        region: Region,
+        shape: Shape,
+    }
+    fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
+        let acc = vec![R::acc(); s.region.volume() as usize];
+        Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
+    }
+    let s = Setup { op, axis, first, table, region: region.clone(), shape };
+    let dtype = input.dtype;
+    match op {
+        ReduceOp::Sum => with_dtype!(dtype, T => boxed::<Sum<T>>(s)),
+        ReduceOp::Prod => with_dtype!(dtype, T => boxed::<Prod<T>>(s)),
+        ReduceOp::Any => with_dtype!(dtype, T => boxed::<Truth<T, false>>(s)),
+        ReduceOp::All => with_dtype!(dtype, T => boxed::<Truth<T, true>>(s)),
+        ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(s)),
+        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(s)),
+        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(s)),
+        _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
+    }
+}

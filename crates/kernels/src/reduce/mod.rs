@@ -1,0 +1,441 @@
+//! Reductions over axes: foldable in any order of steps and tiles.
+//!
+//! Internally every reduction keeps its reduced axes: an accumulator has the rank of the input, with one element along a
+//! reduced axis for each segment (one, the whole axis, if there are no segments). A part is cut at the segment bounds, placed
+//! by its coordinates and walked in the order of memory ([`walk`]); what is accumulated is a [`Reducer`].
+
+mod reducers;
+#[cfg(test)]
+pub(crate) mod tests;
+mod walk;
+
+use crate::block::{from_vec, slice_of};
+use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, Window};
+use chunkwise_types::{AxisChunks, DType, DTypeKind, Region, unravel, volume};
+use ndarray::ArrayViewD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+use reducers::{Arg, Moment, Moments};
+pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
+pub(crate) use walk::{Target, walk};
+
+/// A reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ReduceOp {
+    /// Sum; integers wrap, floats are summed in `float64` with compensation.
+    Sum,
+    /// Product; integers wrap.
+    Prod,
+    /// Least element; NaN if there is one.
+    Min,
+    /// Greatest element; NaN if there is one.
+    Max,
+    /// True if any element is not zero.
+    Any,
+    /// True if no element is zero.
+    All,
+    /// The number of elements that are not zero.
+    CountNonzero,
+    /// C-order position, over the reduced axes, of the first least element (or the first NaN).
+    ArgMin,
+    /// C-order position, over the reduced axes, of the first greatest element (or the first NaN).
+    ArgMax,
+    /// Count, mean and sum of squared deviations, on a new last axis of length 3.
+    Moments {
+        /// Leave NaN out.
+        skip_nan: bool,
+    },
+    /// The union of moments: the input has them on its last axis.
+    MergeMoments,
+}
+
+impl ReduceOp {
+    /// The name, as in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Prod => "prod",
+            ReduceOp::Min => "min",
+            ReduceOp::Max => "max",
+            ReduceOp::Any => "any",
+            ReduceOp::All => "all",
+            ReduceOp::CountNonzero => "count_nonzero",
+            ReduceOp::ArgMin => "arg_min",
+            ReduceOp::ArgMax => "arg_max",
+            ReduceOp::Moments { .. } => "moments",
+            ReduceOp::MergeMoments => "merge_moments",
+        }
+    }
+
+    /// The dtype of the result on elements of `input`.
+    pub fn result_dtype(self, input: DType) -> Result<DType, KernelError> {
+        let refused = || KernelError::DType { op: self.name().into(), dtype: input };
+        let complex = input.kind() == DTypeKind::Complex;
+        match self {
+            ReduceOp::Sum | ReduceOp::Prod => Ok(match input.kind() {
+                DTypeKind::Bool | DTypeKind::Signed => DType::Int64,
+                DTypeKind::Unsigned => DType::UInt64,
+                _ => input,
+            }),
+            ReduceOp::Any | ReduceOp::All => Ok(DType::Bool),
+            ReduceOp::CountNonzero => Ok(DType::Int64),
+            ReduceOp::MergeMoments if input == DType::Float64 => Ok(DType::Float64),
+            ReduceOp::MergeMoments => Err(refused()),
+            _ if complex => Err(refused()),
+            ReduceOp::Min | ReduceOp::Max => Ok(input),
+            ReduceOp::ArgMin | ReduceOp::ArgMax => Ok(DType::Int64),
+            ReduceOp::Moments { .. } => Ok(DType::Float64),
+        }
+    }
+
+    fn is_moments(self) -> bool {
+        matches!(self, ReduceOp::Moments { .. } | ReduceOp::MergeMoments)
+    }
+}
+
+/// The ranges of the reduced axes that a region of the output needs.
+pub(crate) fn window(inputs: &[ArrayType], axes: &[usize], segments: Option<&[AxisChunks]>, region: &Region) -> Window {
+    let Some(segments) = segments else {
+        return axes.iter().map(|&a| (0, inputs[0].shape[a])).collect();
+    };
+    let hull = |(&a, s): (&usize, &AxisChunks)| {
+        let (first, count) = (region.start[a], region.shape[a].min(s.count().saturating_sub(region.start[a])));
+        if count == 0 {
+            return (0, 0);
+        }
+        let ((start, _), (last, len)) = (s.bounds(first), s.bounds(first + count - 1));
+        (start, last + len - start)
+    };
+    axes.iter().zip(segments).map(hull).collect()
+}
+
+/// The region of the input that a region of the output needs in a window of the reduced axes.
+pub(crate) fn demand(function: &ReduceOp, axes: &[usize], segmented: bool, region: &Region, window: &Window) -> Region {
+    let mut out = region.clone();
+    if function.is_moments() {
+        out.start.pop();
+        out.shape.pop();
+    }
+    for (&a, &(start, len)) in axes.iter().zip(window) {
+        if segmented {
+            (out.start[a], out.shape[a]) = (start, len);
+        } else {
+            out.start.insert(a, start);
+            out.shape.insert(a, len);
+        }
+    }
+    if *function == ReduceOp::MergeMoments {
+        out.start.push(0);
+        out.shape.push(3);
+    }
+    out
+}
+
+/// Where parts go: the accumulator of one region.
+struct Layout {
+    /// The region, with every axis of the input (without that of the moments); in segments along reduced axes.
+    keep: Region,
+    /// The segments of each reduced axis.
+    segments: Vec<Option<AxisChunks>>,
+    /// The position stride of each axis.
+    pos: Vec<isize>,
+}
+
+/// One piece of a part: its range on each axis, counted from the part, and its target.
+struct Piece {
+    range: Vec<Range<usize>>,
+    to: Target,
+}
+
+impl Layout {
+    /// The pieces of a part, each inside one segment and inside the region.
+    fn pieces(&self, part: &Region) -> Vec<Piece> {
+        let rank = self.keep.rank();
+        // For each axis the ranges (accumulator index, first input index, length).
+        let cuts: Vec<Vec<(u64, u64, u64)>> = (0..rank)
+            .map(|i| {
+                let (start, end) = (part.start[i], part.end(i));
+                match &self.segments[i] {
+                    None => {
+                        let (a, b) = (start.max(self.keep.start[i]), end.min(self.keep.end(i)));
+                        if a < b { vec![(a - self.keep.start[i], a, b - a)] } else { Vec::new() }
+                    }
+                    Some(s) => s
+                        .touched(start, part.shape[i])
+                        .filter(|k| (self.keep.start[i]..self.keep.end(i)).contains(k))
+                        .filter_map(|k| {
+                            let (first, len) = s.bounds(k);
+                            let (a, b) = (start.max(first), end.min(first + len));
+                            (a < b).then(|| (k - self.keep.start[i], a, b - a))
+                        })
+                        .collect(),
+                }
+            })
+            .collect();
+        let counts: Vec<u64> = cuts.iter().map(|c| c.len() as u64).collect();
+        let strides = strides(&self.keep.shape);
+        (0..volume(&counts))
+            .map(|k| {
+                let chosen: Vec<(u64, u64, u64)> = unravel(k, &counts).iter().zip(&cuts).map(|(&j, c)| c[j as usize]).collect();
+                let local = |i: usize| (chosen[i].1 - part.start[i]) as usize;
+                Piece {
+                    range: (0..rank).map(|i| local(i)..local(i) + chosen[i].2 as usize).collect(),
+                    to: Target {
+                        acc: (0..rank).map(|i| if self.segments[i].is_some() { 0 } else { strides[i] }).collect(),
+                        pos: self.pos.clone(),
+                        at: (0..rank).map(|i| chosen[i].0 as isize * strides[i]).sum(),
+                        first: (0..rank).map(|i| chosen[i].1 as isize * self.pos[i]).sum(),
+                    },
+                }
+            })
+            .collect()
+    }
+}
+
+/// C-order strides of a shape.
+pub(crate) fn strides(shape: &[u64]) -> Vec<isize> {
+    let mut out = vec![1isize; shape.len()];
+    for i in (1..shape.len()).rev() {
+        out[i - 1] = out[i].saturating_mul(shape[i].max(1) as isize);
+    }
+    out
+}
+
+/// A rectangular piece of a view.
+fn cut<'a, T>(view: ArrayViewD<'a, T>, range: &[Range<usize>]) -> ArrayViewD<'a, T> {
+    let (start, shape) = range.iter().map(|r| (r.start as u64, r.len() as u64)).unzip();
+    view.slice_move(slice_of(&Region { start, shape }).as_slice())
+}
+
+/// What the output block is made from.
+#[derive(Clone)]
+pub(crate) struct Shape {
+    /// The shape of the accumulators in the output, the axis of moments included in full.
+    pub full: Vec<u64>,
+    /// The range of the last axis that is wanted.
+    pub last: Option<(u64, u64)>,
+    /// The dtype that is wanted.
+    pub dtype: DType,
+}
+
+/// The output block from accumulators in C order.
+pub(crate) fn emit<R: Reducer>(acc: &[R::Acc], shape: &Shape) -> Block {
+    let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
+    acc.iter().for_each(|a| R::emit(a, &mut data));
+    let mut array = from_vec(&shape.full, data);
+    if let (Some((start, len)), Some(axis)) = (shape.last, shape.full.len().checked_sub(1))
+        && len != shape.full[axis]
+    {
+        array.slice_axis_inplace(ndarray::Axis(axis), ndarray::Slice::from(start as usize..(start + len) as usize));
+    }
+    let block = R::Out::wrap(array);
+    if block.dtype() == shape.dtype { block } else { crate::cast(&block, shape.dtype) }
+}
+
+/// The elements of a part as the type of the reducer.
+pub(crate) fn elements<T: BlockElement>(part: &Part, op: ReduceOp) -> Result<ArrayViewD<'_, T>, KernelError> {
+    let a = T::unwrap(&part.block).ok_or_else(|| KernelError::DType { op: op.name().into(), dtype: part.block.dtype() })?;
+    if a.ndim() != part.region.rank() || a.shape().iter().zip(&part.region.shape).any(|(&n, &m)| n as u64 != m) {
+        return Err(KernelError::Invalid(format!("{}: a block of shape {:?} for {}", op.name(), a.shape(), part.region)));
+    }
+    Ok(a.view())
+}
+
+/// A reduction under way.
+struct Folding<R: Reducer> {
+    op: ReduceOp,
+    layout: Layout,
+    acc: Vec<R::Acc>,
+    shape: Shape,
+}
+
+impl<R: Reducer> Fold for Folding<R> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        for part in parts {
+            let view = elements::<R::In>(part, self.op)?;
+            for piece in self.layout.pieces(&part.region) {
+                walk::<R>(cut(view.view(), &piece.range), piece.to, &mut self.acc);
+            }
+        }
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        Ok(emit::<R>(&self.acc, &self.shape))
+    }
+}
+
+/// The merging of moments under way.
+struct Merging {
+    layout: Layout,
+    acc: Vec<Moment>,
+    shape: Shape,
+}
+
+impl Fold for Merging {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        for part in parts {
+            let view = elements::<f64>(part, ReduceOp::MergeMoments)?;
+            let rank = self.layout.keep.rank();
+            if part.region.rank() != rank + 1 || part.region.shape[rank] != 3 {
+                return Err(KernelError::Invalid(format!("merge_moments: {} does not hold all three moments", part.region)));
+            }
+            for mut piece in self.layout.pieces(&part.region) {
+                piece.range.push(0..3);
+                let sub = cut(view.view(), &piece.range);
+                let shape: Vec<u64> = piece.range[..rank].iter().map(|r| r.len() as u64).collect();
+                for (k, lane) in sub.lanes(ndarray::Axis(rank)).into_iter().enumerate() {
+                    let index = unravel(k as u64, &shape);
+                    let at = piece.to.at + index.iter().zip(&piece.to.acc).map(|(&i, s)| i as isize * s).sum::<isize>();
+                    let slot = &mut self.acc[at as usize];
+                    *slot = slot.join(Moment { n: lane[0], mean: lane[1], m2: lane[2] });
+                }
+            }
+        }
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        Ok(emit::<Moments<f64, false>>(&self.acc, &self.shape))
+    }
+}
+
+/// Runs `$body` with `$T` the element type of a real dtype; complex is an error of `$op`.
+macro_rules! with_real {
+    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Complex64 | DType::Complex128 => Err(KernelError::DType { op: $op.name().into(), dtype: $dtype }),
+            DType::Bool => {
+                type $T = bool;
+                $body
+            }
+            DType::Int8 => {
+                type $T = i8;
+                $body
+            }
+            DType::Int16 => {
+                type $T = i16;
+                $body
+            }
+            DType::Int32 => {
+                type $T = i32;
+                $body
+            }
+            DType::Int64 => {
+                type $T = i64;
+                $body
+            }
+            DType::UInt8 => {
+                type $T = u8;
+                $body
+            }
+            DType::UInt16 => {
+                type $T = u16;
+                $body
+            }
+            DType::UInt32 => {
+                type $T = u32;
+                $body
+            }
+            DType::UInt64 => {
+                type $T = u64;
+                $body
+            }
+            DType::Float32 => {
+                type $T = f32;
+                $body
+            }
+            DType::Float64 => {
+                type $T = f64;
+                $body
+            }
+            other => Err(KernelError::DType { op: $op.name().into(), dtype: other }),
+        }
+    };
+}
+pub(crate) use with_real;
+
+/// An accumulator of a region of the output.
+pub(crate) fn start(
+    function: &ReduceOp,
+    axes: &[usize],
+    segments: Option<&[AxisChunks]>,
+    inputs: &[ArrayType],
+    output: &ArrayType,
+    region: &Region,
+) -> Result<Box<dyn Fold>, KernelError> {
+    let op = *function;
+    let invalid = |what: &str| KernelError::Invalid(format!("{}: {what}", op.name()));
+    let [input] = inputs else { return Err(invalid("takes one input")) };
+    op.result_dtype(input.dtype)?;
+    let rank = input.shape.len() - usize::from(op == ReduceOp::MergeMoments && !input.shape.is_empty());
+    if axes.iter().any(|&a| a >= rank) || axes.windows(2).any(|w| w[0] >= w[1]) {
+        return Err(invalid("the axes must be ascending and axes of the input"));
+    }
+    if segments.is_some_and(|s| s.len() != axes.len() || s.iter().zip(axes).any(|(s, &a)| s.len() != input.shape[a])) {
+        return Err(invalid("the segments must cover the reduced axes"));
+    }
+    let expected = rank - if segments.is_some() { 0 } else { axes.len() } + usize::from(op.is_moments());
+    if region.rank() != expected {
+        return Err(invalid(&format!("a region of rank {}, expected {expected}", region.rank())));
+    }
+    if !region.is_empty()
+        && segments.is_none()
+        && axes.iter().any(|&a| input.shape[a] == 0)
+        && matches!(op, ReduceOp::Min | ReduceOp::Max | ReduceOp::ArgMin | ReduceOp::ArgMax)
+    {
+        return Err(invalid("no elements to reduce"));
+    }
+
+    // The output as it is wanted, and the accumulators with every axis of the input.
+    let mut kept = region.clone();
+    let mut shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
+    if op.is_moments() {
+        shape.last = kept.start.pop().zip(kept.shape.pop());
+        if let Some(n) = shape.full.last_mut() {
+            *n = 3;
+        }
+        if shape.last.is_some_and(|(s, n)| s + n > 3) {
+            return Err(invalid("the last axis has length 3"));
+        }
+    }
+    let mut layout = Layout { keep: kept, segments: vec![None; rank], pos: vec![0; rank] };
+    for (i, &a) in axes.iter().enumerate() {
+        let len = input.shape[a];
+        layout.segments[a] = Some(segments.map_or(AxisChunks::regular(len, len), |s| s[i].clone()));
+        if segments.is_none() {
+            layout.keep.start.insert(a, 0);
+            layout.keep.shape.insert(a, 1);
+        }
+    }
+    let reduced: Vec<u64> = axes.iter().map(|&a| input.shape[a]).collect();
+    if matches!(op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
+        for (&a, s) in axes.iter().zip(strides(&reduced)) {
+            layout.pos[a] = s;
+        }
+    }
+
+    fn boxed<R: Reducer>(op: ReduceOp, layout: Layout, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+        let acc = vec![R::acc(); layout.keep.volume() as usize];
+        Ok(Box::new(Folding::<R> { op, layout, acc, shape }))
+    }
+    let dtype = input.dtype;
+    match op {
+        ReduceOp::Sum => crate::with_dtype!(dtype, T => boxed::<Sum<T>>(op, layout, shape)),
+        ReduceOp::Prod => crate::with_dtype!(dtype, T => boxed::<Prod<T>>(op, layout, shape)),
+        ReduceOp::Any => crate::with_dtype!(dtype, T => boxed::<Truth<T, false>>(op, layout, shape)),
+        ReduceOp::All => crate::with_dtype!(dtype, T => boxed::<Truth<T, true>>(op, layout, shape)),
+        ReduceOp::CountNonzero => crate::with_dtype!(dtype, T => boxed::<Count<T>>(op, layout, shape)),
+        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(op, layout, shape)),
+        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(op, layout, shape)),
+        ReduceOp::ArgMin => with_real!(op, dtype, T => boxed::<Arg<T, false>>(op, layout, shape)),
+        ReduceOp::ArgMax => with_real!(op, dtype, T => boxed::<Arg<T, true>>(op, layout, shape)),
+        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(op, layout, shape)),
+        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(op, layout, shape)),
+        ReduceOp::MergeMoments => {
+            let acc = vec![Moment::default(); layout.keep.volume() as usize];
+            Ok(Box::new(Merging { layout, acc, shape }))
+        }
+    }
+}

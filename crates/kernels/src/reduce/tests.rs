@@ -1,0 +1,368 @@
+//! Reductions and groups against naive loops, over random shapes, layouts, tilings and orders.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use crate::{ArrayType, Block, BlockElement, Kernel, Node, Part, ReduceOp};
+use chunkwise_types::{AxisChunks, DType, Region, unravel, volume};
+use ndarray::{ArrayD, Axis, IxDyn, Slice};
+
+pub(crate) struct Rng(pub u64);
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 8
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    pub fn shuffle<T>(&mut self, xs: &mut [T]) {
+        for i in (1..xs.len()).rev() {
+            xs.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+/// Cuts a region at random into tiles, shuffled.
+pub(crate) fn tiles(rng: &mut Rng, region: &Region) -> Vec<Region> {
+    let mut out = vec![region.clone()];
+    for axis in 0..region.rank() {
+        for _ in 0..rng.below(3) {
+            out = out
+                .into_iter()
+                .flat_map(|r| {
+                    if r.shape[axis] < 2 {
+                        return vec![r];
+                    }
+                    let k = 1 + rng.below(r.shape[axis] - 1);
+                    let (mut a, mut b) = (r.clone(), r.clone());
+                    a.shape[axis] = k;
+                    (b.start[axis], b.shape[axis]) = (r.start[axis] + k, r.shape[axis] - k);
+                    vec![a, b]
+                })
+                .collect();
+        }
+    }
+    rng.shuffle(&mut out);
+    out
+}
+
+/// The elements of a region in a random memory layout: transposed, reversed or with gaps.
+pub(crate) fn block_of<T: BlockElement>(rng: &mut Rng, all: &ArrayD<T>, region: &Region) -> Block {
+    let mut v = all.view();
+    for i in 0..region.rank() {
+        v.slice_axis_inplace(Axis(i), Slice::from(region.start[i] as usize..region.end(i) as usize));
+    }
+    let mut order: Vec<usize> = (0..region.rank()).collect();
+    if rng.below(2) == 0 {
+        rng.shuffle(&mut order);
+    }
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(i, &o)| back[o] = i);
+    let gaps: Vec<usize> = order.iter().map(|_| if rng.below(4) == 0 { 2 } else { 1 }).collect();
+    let flip: Vec<bool> = order.iter().map(|_| rng.below(4) == 0).collect();
+    let p = v.permuted_axes(IxDyn(&order));
+    let mut big = ArrayD::<T>::default(IxDyn(&p.shape().iter().zip(&gaps).map(|(n, g)| n * g).collect::<Vec<_>>()));
+    for (i, _) in flip.iter().enumerate().filter(|(_, f)| **f) {
+        big.invert_axis(Axis(i));
+    }
+    let mut big = big.into_shared();
+    for (i, &g) in gaps.iter().enumerate() {
+        big.slice_axis_inplace(Axis(i), Slice::new(0, None, g as isize));
+    }
+    big.assign(&p);
+    T::wrap(big.permuted_axes(IxDyn(&back)))
+}
+
+pub(crate) fn random_region(rng: &mut Rng, shape: &[u64]) -> Region {
+    let (start, shape) = shape
+        .iter()
+        .map(|&n| {
+            let s = rng.below(n);
+            (s, 1 + rng.below(n - s))
+        })
+        .unzip();
+    Region { start, shape }
+}
+
+fn as_f64(b: &Block) -> Vec<f64> {
+    match b {
+        Block::Bool(a) => a.iter().map(|&x| f64::from(u8::from(x))).collect(),
+        Block::Int64(a) => a.iter().map(|&x| x as f64).collect(),
+        Block::UInt64(a) => a.iter().map(|&x| x as f64).collect(),
+        Block::Int32(a) => a.iter().map(|&x| f64::from(x)).collect(),
+        Block::UInt8(a) => a.iter().map(|&x| f64::from(x)).collect(),
+        Block::Float32(a) => a.iter().map(|&x| f64::from(x)).collect(),
+        Block::Float64(a) => a.iter().copied().collect(),
+        other => panic!("{}", other.dtype()),
+    }
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-6 * (1.0 + a.abs().max(b.abs()))
+}
+
+/// Naive reduction of `(position, value)` in C order.
+fn naive(op: ReduceOp, xs: &[(u64, f64)]) -> Vec<f64> {
+    let pick = |better: &dyn Fn(f64, f64) -> bool| {
+        let mut best: Option<(u64, f64)> = None;
+        for &(p, x) in xs {
+            best = match best {
+                None => Some((p, x)),
+                Some((_, v)) if !v.is_nan() && (x.is_nan() || better(x, v)) => Some((p, x)),
+                old => old,
+            };
+        }
+        best
+    };
+    let flag = |b: bool| f64::from(u8::from(b));
+    vec![match op {
+        ReduceOp::Sum => xs.iter().map(|x| x.1).sum(),
+        ReduceOp::Prod => xs.iter().map(|x| x.1).product(),
+        ReduceOp::Min => pick(&|x, v| x < v).map_or(f64::NAN, |x| x.1),
+        ReduceOp::Max => pick(&|x, v| x > v).map_or(f64::NAN, |x| x.1),
+        ReduceOp::Any => flag(xs.iter().any(|x| x.1 != 0.0)),
+        ReduceOp::All => flag(xs.iter().all(|x| x.1 != 0.0)),
+        ReduceOp::CountNonzero => xs.iter().filter(|x| x.1 != 0.0).count() as f64,
+        ReduceOp::ArgMin => pick(&|x, v| x < v).unwrap().0 as f64,
+        ReduceOp::ArgMax => pick(&|x, v| x > v).unwrap().0 as f64,
+        ReduceOp::Moments { skip_nan } => {
+            let used: Vec<f64> = xs.iter().map(|x| x.1).filter(|x| !(skip_nan && x.is_nan())).collect();
+            let n = used.len() as f64;
+            let mean = if n == 0.0 { 0.0 } else { used.iter().sum::<f64>() / n };
+            return vec![n, mean, used.iter().map(|x| (x - mean) * (x - mean)).sum()];
+        }
+        ReduceOp::MergeMoments => unreachable!(),
+    }]
+}
+
+const OPS: [ReduceOp; 11] = [
+    ReduceOp::Sum,
+    ReduceOp::Prod,
+    ReduceOp::Min,
+    ReduceOp::Max,
+    ReduceOp::Any,
+    ReduceOp::All,
+    ReduceOp::CountNonzero,
+    ReduceOp::ArgMin,
+    ReduceOp::ArgMax,
+    ReduceOp::Moments { skip_nan: false },
+    ReduceOp::Moments { skip_nan: true },
+];
+
+fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl Fn(T) -> f64) {
+    let rank = 1 + rng.below(3) as usize;
+    let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(if rank == 1 { 600 } else { 14 })).collect();
+    let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| make(rng));
+    let axes: Vec<usize> = (0..rank).filter(|_| rng.below(2) == 0).collect();
+    let op = OPS[rng.below(OPS.len() as u64) as usize];
+    let segments: Option<Vec<AxisChunks>> = (rng.below(2) == 0).then(|| {
+        axes.iter()
+            .map(|&a| {
+                let mut left = shape[a];
+                let mut list = Vec::new();
+                while left > 0 {
+                    let n = 1 + rng.below(left.min(6));
+                    list.push(n);
+                    left -= n;
+                }
+                AxisChunks::from_list(list)
+            })
+            .collect()
+    });
+    let input = ArrayType::new(T::DTYPE, shape.clone());
+    let mut out: Vec<u64> = Vec::new();
+    for (i, &n) in shape.iter().enumerate() {
+        match (axes.iter().position(|&a| a == i), &segments) {
+            (None, _) => out.push(n),
+            (Some(k), Some(s)) => out.push(s[k].count()),
+            _ => {}
+        }
+    }
+    let moments = matches!(op, ReduceOp::Moments { .. });
+    if moments {
+        out.push(3);
+    }
+    let output = ArrayType::new(op.result_dtype(T::DTYPE).unwrap(), out.clone());
+    let kernel = Kernel::Reduce { function: op, axes: axes.clone(), segments: segments.clone() };
+    let inputs = [input];
+    let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
+    let region = random_region(rng, &out);
+    let demand = node.demand(&region, None).remove(0).region;
+    let mut fold = node.start_fold(&region).unwrap();
+    for t in tiles(rng, &demand) {
+        let block = block_of(rng, &all, &t);
+        fold.fold(&[Part { region: t, block }]).unwrap();
+    }
+    let block = fold.finish().unwrap();
+    assert_eq!((block.dtype(), block.shape()), (output.dtype, region.shape.clone()));
+    let got = as_f64(&block);
+
+    let reduced: Vec<u64> = axes.iter().map(|&a| shape[a]).collect();
+    for (k, got) in got.into_iter().enumerate() {
+        let mut at: Vec<u64> = unravel(k as u64, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+        let which = if moments { at.pop().unwrap() as usize } else { 0 };
+        let mut members = Vec::new();
+        for p in 0..volume(&shape) {
+            let index = unravel(p, &shape);
+            let mut o = at.iter();
+            let inside = (0..rank).all(|i| match (axes.iter().position(|&a| a == i), &segments) {
+                (None, _) => *o.next().unwrap() == index[i],
+                (Some(k), Some(s)) => s[k].find(index[i]) == *o.next().unwrap(),
+                _ => true,
+            });
+            if inside {
+                let pos = axes.iter().zip(&reduced).fold(0, |acc, (&a, &n)| acc * n + index[a]);
+                let i: Vec<usize> = index.iter().map(|&x| x as usize).collect();
+                members.push((pos, real(all[IxDyn(&i)])));
+            }
+        }
+        let want = naive(op, &members)[which];
+        assert!(same(got, want), "{op:?} {axes:?} {segments:?} {shape:?} {region}: {got} is not {want} of {members:?}");
+    }
+}
+
+#[test]
+fn reductions_agree_with_loops() {
+    for seed in 1..1500u64 {
+        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        rng.next();
+        run::<f64>(rng, |r| if r.below(40) == 0 { f64::NAN } else { r.below(9) as f64 / 4.0 - 1.0 }, |x| x);
+        run::<f32>(rng, |r| r.below(8) as f32 / 4.0 - 0.75, f64::from);
+        run::<i32>(rng, |r| if r.below(9) == 0 { -2 } else { r.below(3) as i32 - 1 }, f64::from);
+        run::<u8>(rng, |r| r.below(2) as u8, f64::from);
+        run::<bool>(rng, |r| r.below(3) > 0, |x| f64::from(u8::from(x)));
+    }
+}
+
+fn fold_one(op: ReduceOp, dtype: DType, parts: &[Block]) -> Block {
+    let n: u64 = parts.iter().map(|p| p.shape()[0]).sum();
+    let inputs = [ArrayType::new(parts[0].dtype(), vec![n])];
+    let output = ArrayType::new(dtype, if op.is_moments() { vec![3] } else { vec![] });
+    let kernel = Kernel::Reduce { function: op, axes: vec![0], segments: None };
+    let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
+    let mut fold = node.start_fold(&Region::full(&output.shape)).unwrap();
+    let mut start = 0;
+    for p in parts {
+        let region = Region::new(vec![start], p.shape());
+        start += p.shape()[0];
+        fold.fold(&[Part { region, block: p.clone() }]).unwrap();
+    }
+    fold.finish().unwrap()
+}
+
+fn vector(xs: &[f64]) -> Block {
+    Block::Float64(ndarray::ArcArray::from(xs.to_vec()).into_dyn().into_shared())
+}
+
+#[test]
+fn sums_are_compensated_and_infinities_survive() {
+    let parts: Vec<Block> = [1.0, 1e100, 1.0, -1e100].iter().map(|&x| vector(&[x])).collect();
+    assert_eq!(as_f64(&fold_one(ReduceOp::Sum, DType::Float64, &parts)), [2.0]);
+    let inf = fold_one(ReduceOp::Sum, DType::Float64, &[vector(&[1.0]), vector(&[f64::INFINITY]), vector(&[2.0])]);
+    assert_eq!(as_f64(&inf), [f64::INFINITY]);
+    let nan = fold_one(ReduceOp::Sum, DType::Float64, &[vector(&[f64::INFINITY]), vector(&[f64::NEG_INFINITY])]);
+    assert!(as_f64(&nan)[0].is_nan());
+    let m = fold_one(ReduceOp::Moments { skip_nan: false }, DType::Float64, &[vector(&[f64::INFINITY]), vector(&[f64::INFINITY, 1.0])]);
+    assert_eq!(as_f64(&m)[1], f64::INFINITY);
+    assert!(as_f64(&m)[2].is_nan());
+}
+
+#[test]
+fn empty_extremes_are_errors_and_complex_ones_refused() {
+    let node = |function, dtype, len| {
+        let kernel = Kernel::Reduce { function, axes: vec![0], segments: None };
+        let output = ArrayType::new(DType::Float64, vec![]);
+        Node { kernel: &kernel, inputs: &[ArrayType::new(dtype, vec![len])], output: &output }.start_fold(&Region::full(&[])).is_err()
+    };
+    for op in [ReduceOp::Min, ReduceOp::Max, ReduceOp::ArgMin, ReduceOp::ArgMax] {
+        assert!(node(op, DType::Float64, 0));
+        assert!(node(op, DType::Complex64, 4));
+    }
+    assert!(!node(ReduceOp::Sum, DType::Float64, 0));
+}
+
+#[test]
+fn merged_moments_are_those_of_the_whole() {
+    let rng = &mut Rng(77);
+    for _ in 0..100 {
+        let shape = [1 + rng.below(20), 1 + rng.below(9)];
+        let all = ArrayD::from_shape_fn(IxDyn(&[shape[0] as usize, shape[1] as usize]), |_| 1e6 + rng.below(1000) as f64);
+        let op = ReduceOp::Moments { skip_nan: false };
+        let segments = vec![AxisChunks::regular(shape[0], 4)];
+        let middle = ArrayType::new(DType::Float64, vec![segments[0].count(), shape[1], 3]);
+        let output = ArrayType::new(DType::Float64, vec![shape[1], 3]);
+        let inputs = [ArrayType::new(DType::Float64, shape.to_vec())];
+        let first = Kernel::Reduce { function: op, axes: vec![0], segments: Some(segments) };
+        let full = Region::full(&shape);
+        let part = Part { region: full.clone(), block: block_of(rng, &all, &full) };
+        let node = Node { kernel: &first, inputs: &inputs, output: &middle };
+        let partial = node.compute(&Region::full(&middle.shape), std::slice::from_ref(&part)).unwrap();
+        let whole = Kernel::Reduce { function: op, axes: vec![0], segments: None };
+        let want = Node { kernel: &whole, inputs: &inputs, output: &output }.compute(&Region::full(&output.shape), &[part]).unwrap();
+        let second = Kernel::Reduce { function: ReduceOp::MergeMoments, axes: vec![0], segments: None };
+        let inputs = [middle];
+        let node = Node { kernel: &second, inputs: &inputs, output: &output };
+        let region = random_region(rng, &output.shape);
+        let demand = node.demand(&region, None).remove(0).region;
+        let Block::Float64(partial) = partial else { panic!() };
+        let partial = partial.to_owned();
+        let mut fold = node.start_fold(&region).unwrap();
+        let mut cut = demand.clone();
+        cut.start.pop();
+        cut.shape.pop();
+        for mut t in tiles(rng, &cut) {
+            t.start.push(0);
+            t.shape.push(3);
+            fold.fold(&[Part { block: block_of(rng, &partial, &t), region: t }]).unwrap();
+        }
+        let Block::Float64(want) = want else { panic!() };
+        let want = block_of(rng, &want.to_owned(), &region);
+        for (a, b) in as_f64(&fold.finish().unwrap()).into_iter().zip(as_f64(&want)) {
+            assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn groups_agree_with_loops() {
+    for seed in 1..600u64 {
+        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        rng.next();
+        let rank = 1 + rng.below(3) as usize;
+        let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(12)).collect();
+        let axis = rng.below(rank as u64) as usize;
+        let op = OPS[rng.below(7) as usize];
+        let groups = 1 + rng.below(5);
+        let run = 1 + rng.below(12);
+        let labels: Vec<i64> = (0..shape[axis]).map(|i| ((i / run + seed) % (groups + 2)) as i64 - 1).collect();
+        let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| rng.below(7) as f64 - 3.0);
+        let mut out = shape.clone();
+        out[axis] = groups;
+        let inputs = [ArrayType::new(DType::Float64, shape.clone())];
+        let output = ArrayType::new(op.result_dtype(DType::Float64).unwrap(), out.clone());
+        let kernel = Kernel::Group { function: op, axis, labels: labels.clone(), groups };
+        let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
+        let region = random_region(rng, &out);
+        let demand = node.demand(&region, None).remove(0).region;
+        let mut fold = node.start_fold(&region).unwrap();
+        if !demand.is_empty() {
+            for t in tiles(rng, &demand) {
+                let block = block_of(rng, &all, &t);
+                fold.fold(&[Part { region: t, block }]).unwrap();
+            }
+        }
+        for (k, got) in as_f64(&fold.finish().unwrap()).into_iter().enumerate() {
+            let at: Vec<u64> = unravel(k as u64, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+            let mut members = Vec::new();
+            for (j, _) in labels.iter().enumerate().filter(|(_, l)| **l == at[axis] as i64) {
+                let mut i: Vec<usize> = at.iter().map(|&x| x as usize).collect();
+                i[axis] = j;
+                members.push((j as u64, all[IxDyn(&i)]));
+            }
+            let want = naive(op, &members)[0];
+            assert!(same(got, want), "{op:?} {shape:?} {axis} {labels:?} {region}: {got} is not {want}");
+        }
+    }
+}

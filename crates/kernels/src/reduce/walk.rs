@@ -1,0 +1,180 @@
+//! The loops: every element of a strided view goes to its accumulator, in the order of memory, without copies.
+//!
+//! Each axis of the view carries a stride of the input, one of the accumulator (0 on a reduced axis) and one of the position
+//! (for arg reductions). Sorted by the input's stride and merged where all three allow, the axes become a short list whose
+//! innermost one decides the kernel: a *row* reduces a contiguous run into one accumulator, *columns* add rows to a run of
+//! temporaries. A view that is not contiguous is cut along its slowest axis until its pieces are.
+
+use super::reducers::Reducer;
+use ndarray::{ArrayViewD, Axis, Slice};
+
+/// Columns at a time: the temporaries stay in the first-level cache.
+const COLUMNS: usize = 512;
+/// Rows summed before a merge into the accumulator: bounds the rounding error of a plain sum.
+const ROWS: usize = 128;
+
+/// Where the elements of a view go.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The stride of the accumulator along each axis; 0 where the axis is reduced.
+    pub acc: Vec<isize>,
+    /// The stride of the position along each axis.
+    pub pos: Vec<isize>,
+    /// The accumulator of the view's first element.
+    pub at: isize,
+    /// The position of the view's first element.
+    pub first: isize,
+}
+
+/// One merged axis.
+#[derive(Clone, Copy, Debug)]
+struct Dim {
+    len: usize,
+    x: usize,
+    acc: isize,
+    pos: isize,
+}
+
+/// The merged axes of a contiguous view with positive strides, the slowest first.
+fn dims_of<T>(view: &ArrayViewD<'_, T>, to: &Target) -> Vec<Dim> {
+    let mut dims: Vec<Dim> = (0..view.ndim())
+        .filter(|&i| view.shape()[i] > 1)
+        .map(|i| Dim { len: view.shape()[i], x: view.strides()[i].unsigned_abs(), acc: to.acc[i], pos: to.pos[i] })
+        .collect();
+    dims.sort_by_key(|d| std::cmp::Reverse(d.x));
+    let mut out: Vec<Dim> = Vec::with_capacity(dims.len());
+    for d in dims {
+        let n = d.len as isize;
+        match out.last_mut() {
+            Some(o) if o.x == d.x * d.len && o.acc == d.acc * n && o.pos == d.pos * n => *o = Dim { len: o.len * d.len, ..d },
+            _ => out.push(d),
+        }
+    }
+    out
+}
+
+/// Calls `f` with the offsets (input, accumulator, position) of every index of the axes.
+fn each(dims: &[Dim], x: usize, acc: isize, pos: isize, f: &mut impl FnMut(usize, isize, isize)) {
+    match dims.split_first() {
+        None => f(x, acc, pos),
+        Some((d, rest)) => {
+            for i in 0..d.len {
+                each(rest, x + i * d.x, acc + i as isize * d.acc, pos + i as isize * d.pos, f);
+            }
+        }
+    }
+}
+
+/// The rows of one column-wise pass.
+struct Rows {
+    rows: usize,
+    columns: usize,
+    at: isize,
+    stride: isize,
+    pos: isize,
+    pos_step: isize,
+}
+
+fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: &mut [R::Acc]) {
+    let mut tmp = vec![R::part(); job.columns.min(COLUMNS)];
+    for c in (0..job.columns).step_by(COLUMNS) {
+        let width = COLUMNS.min(job.columns - c);
+        for r in (0..job.rows).step_by(ROWS) {
+            let tmp = &mut tmp[..width];
+            tmp.fill(R::part());
+            let pos = job.pos + job.pos_step * r as isize;
+            R::columns(tmp, &|k| &row(r + k)[c..c + width], ROWS.min(job.rows - r), pos, job.pos_step);
+            let at = job.at + job.stride * c as isize;
+            if job.stride == 1 {
+                for (a, &p) in acc[at as usize..][..width].iter_mut().zip(tmp.iter()) {
+                    R::merge(a, p);
+                }
+            } else {
+                for (i, &p) in tmp.iter().enumerate() {
+                    R::merge(&mut acc[(at + job.stride * i as isize) as usize], p);
+                }
+            }
+        }
+    }
+}
+
+/// Reduces a contiguous run of memory.
+fn flat<R: Reducer>(xs: &[R::In], dims: &[Dim], to: &Target, acc: &mut [R::Acc]) {
+    let Some((inner, outer)) = dims.split_last() else {
+        R::merge(&mut acc[to.at as usize], R::row(&xs[..1], to.first, 0));
+        return;
+    };
+    if inner.acc == 0 {
+        each(outer, 0, to.at, to.first, &mut |x, a, p| {
+            R::merge(&mut acc[a as usize], R::row(&xs[x..x + inner.len], p, inner.pos));
+        });
+        return;
+    }
+    let one = Dim { len: 1, x: 0, acc: 0, pos: 0 };
+    let (rows, outer) = match outer.split_last() {
+        Some((rows, rest)) if rows.acc == 0 => (*rows, rest),
+        _ => (one, outer),
+    };
+    each(outer, 0, to.at, to.first, &mut |x, at, pos| {
+        let job = Rows { rows: rows.len, columns: inner.len, at, stride: inner.acc, pos, pos_step: rows.pos };
+        columns::<R>(&job, |r| &xs[x + r * rows.x..][..inner.len], acc);
+    });
+}
+
+/// Reduces a view into the accumulators.
+pub(crate) fn walk<R: Reducer>(mut view: ArrayViewD<'_, R::In>, mut to: Target, acc: &mut [R::Acc]) {
+    if view.is_empty() {
+        return;
+    }
+    for i in 0..view.ndim() {
+        if view.strides()[i] < 0 && view.shape()[i] > 1 {
+            let last = view.shape()[i] as isize - 1;
+            view.invert_axis(Axis(i));
+            to.at += last * to.acc[i];
+            to.first += last * to.pos[i];
+            (to.acc[i], to.pos[i]) = (-to.acc[i], -to.pos[i]);
+        }
+    }
+    pieces::<R>(view, &to, acc);
+}
+
+fn pieces<R: Reducer>(view: ArrayViewD<'_, R::In>, to: &Target, acc: &mut [R::Acc]) {
+    if let Some(xs) = view.as_slice_memory_order() {
+        return flat::<R>(xs, &dims_of(&view, to), to, acc);
+    }
+    let long: Vec<usize> = (0..view.ndim()).filter(|&i| view.shape()[i] > 1).collect();
+    let Some(&axis) = long.iter().max_by_key(|&&i| view.strides()[i]) else {
+        // One element always is contiguous; kept so that nothing is lost if it were not.
+        let xs: Vec<R::In> = view.iter().copied().collect();
+        return flat::<R>(&xs, &[], to, acc);
+    };
+    if long.len() == 1 {
+        // A lane with gaps.
+        let (acc_step, pos_step) = (to.acc[axis], to.pos[axis]);
+        let mut to = to.clone();
+        let lane: Vec<R::In> = view.iter().copied().collect();
+        for xs in lane.chunks(4096) {
+            flat::<R>(xs, &[Dim { len: xs.len(), x: 1, acc: acc_step, pos: pos_step }], &to, acc);
+            to.at += acc_step * xs.len() as isize;
+            to.first += pos_step * xs.len() as isize;
+        }
+        return;
+    }
+    let piece = |i: usize| view.slice_axis(Axis(axis), Slice::from(i..i + 1));
+    let first = piece(0);
+    if to.acc[axis] == 0
+        && first.to_slice_memory_order().is_some()
+        && let [kept] = dims_of(&first, to)[..]
+        && kept.acc != 0
+    {
+        let job = Rows { rows: view.shape()[axis], columns: kept.len, at: to.at, stride: kept.acc, pos: to.first, pos_step: to.pos[axis] };
+        let rows: Vec<&[R::In]> = (0..job.rows).map(|r| piece(r).to_slice_memory_order().unwrap_or(&[])).collect();
+        return columns::<R>(&job, |r| rows[r], acc);
+    }
+    let mut to = to.clone();
+    for i in 0..view.shape()[axis] {
+        pieces::<R>(piece(i), &to, acc);
+        to.at += to.acc[axis];
+        to.first += to.pos[axis];
+    }
+}

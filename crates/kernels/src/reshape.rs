@@ -1,0 +1,49 @@
+//! The same elements in C order under another shape.
+//!
+//! The demand of a region is the smallest box of the input that holds its first to its last element in C order: exact where the
+//! planner cuts along leading axes, and never more than the leading index range.
+
+use crate::block::from_vec;
+use crate::{Block, BlockElement, KernelError, Part, with_block};
+use chunkwise_types::{Region, ravel, unravel};
+use ndarray::{ArcArray, IxDyn};
+
+pub(crate) fn demand(input: &[u64], output: &[u64], region: &Region) -> Region {
+    let last: Vec<u64> = (0..region.rank()).map(|i| region.end(i) - 1).collect();
+    let (lo, hi) = (unravel(ravel(&region.start, output), input), unravel(ravel(&last, output), input));
+    let mut out = Region::full(input);
+    for axis in 0..input.len() {
+        (out.start[axis], out.shape[axis]) = (lo[axis], hi[axis] - lo[axis] + 1);
+        if lo[axis] != hi[axis] {
+            break;
+        }
+    }
+    out
+}
+
+pub(crate) fn compute(input: &[u64], output: &[u64], region: &Region, part: &Part) -> Result<Block, KernelError> {
+    fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>, input: &[u64], output: &[u64], region: &Region, part: &Part) -> Result<Block, KernelError> {
+        let flat = a.as_standard_layout();
+        let source = flat.as_slice().ok_or_else(|| KernelError::Invalid("reshape: the block is not contiguous".into()))?;
+        // The box is contiguous in the input's C order, so a position in it is a position in the whole less an offset.
+        let base = ravel(&part.region.start, input);
+        let rank = region.rank();
+        let row = if rank == 0 { 1 } else { region.shape[rank - 1] as usize };
+        let rows = region.volume() as usize / row.max(1);
+        let mut data = Vec::with_capacity(region.volume() as usize);
+        let outer: Vec<u64> = region.shape[..rank.saturating_sub(1)].to_vec();
+        for r in 0..rows as u64 {
+            let mut index = unravel(r, &outer);
+            for (i, s) in index.iter_mut().zip(&region.start) {
+                *i += s;
+            }
+            if rank > 0 {
+                index.push(region.start[rank - 1]);
+            }
+            let at = (ravel(&index, output) - base) as usize;
+            data.extend_from_slice(&source[at..at + row]);
+        }
+        Ok(T::wrap(from_vec(&region.shape, data)))
+    }
+    with_block!(&part.block, a => go(a, input, output, region, part))
+}

@@ -1,0 +1,18 @@
+//! Why an operation refuses its arguments.
+
+/// An operation cannot be applied.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{operation}: {problem}")]
+pub struct OpError {
+    /// The operation as the user called it.
+    pub operation: String,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl OpError {
+    /// An error of an operation.
+    pub fn new(operation: impl Into<String>, problem: impl Into<String>) -> Self {
+        OpError { operation: operation.into(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,159 @@
+//! The expression graph.
+
+use crate::OpError;
+use chunkwise_kernels::{ArrayType, Kernel, Node};
+use chunkwise_types::{ChunkGrid, DType};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A lazy array: an expression with a dtype, a shape, a chunk grid and dimension names. Cheap to clone.
+#[derive(Clone)]
+pub struct Array(Arc<Inner>);
+
+struct Inner {
+    id: u64,
+    definition: Definition,
+    inputs: Vec<Array>,
+    ty: ArrayType,
+    chunks: ChunkGrid,
+    dims: Vec<Option<String>>,
+    operation: String,
+}
+
+/// What defines an array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Definition {
+    /// A stored array.
+    Stored(Source),
+    /// A kernel applied to the inputs.
+    Apply(Kernel),
+    /// The input, stored on the way in this array's own chunk grid.
+    Rechunk,
+}
+
+/// A stored array that is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// Where it is, absolute.
+    pub url: String,
+    /// The metadata document of the storage layer.
+    pub metadata: serde_json::Value,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Array {
+    fn make(definition: Definition, inputs: Vec<Array>, ty: ArrayType, chunks: ChunkGrid, dims: Vec<Option<String>>, operation: &str) -> Array {
+        debug_assert_eq!(chunks.shape(), ty.shape, "{operation}");
+        debug_assert_eq!(dims.len(), ty.shape.len(), "{operation}");
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into() }))
+    }
+
+    /// A stored array.
+    pub fn stored(source: Source, dtype: DType, chunks: ChunkGrid, dims: Vec<Option<String>>) -> Array {
+        let ty = ArrayType::new(dtype, chunks.shape());
+        let name = source.url.rsplit('/').next().unwrap_or("input").to_string();
+        Self::make(Definition::Stored(source), Vec::new(), ty, chunks, dims, &name)
+    }
+
+    /// A kernel applied to arrays. The caller has inferred the type; `operation` is the user's word for it.
+    pub fn apply(
+        kernel: Kernel,
+        inputs: &[&Array],
+        ty: ArrayType,
+        chunks: ChunkGrid,
+        dims: Vec<Option<String>>,
+        operation: &str,
+    ) -> Result<Array, OpError> {
+        if ty.shape.len() > chunkwise_types::MAX_RANK {
+            return Err(OpError::new(operation, format!("the result would have more than {} axes", chunkwise_types::MAX_RANK)));
+        }
+        if ty.shape.iter().try_fold(ty.dtype.size(), |a, &n| a.checked_mul(n)).is_none_or(|n| n > 1 << 62) {
+            return Err(OpError::new(operation, format!("a result of shape {:?} is too large", ty.shape)));
+        }
+        Ok(Self::make(Definition::Apply(kernel), inputs.iter().map(|&a| a.clone()).collect(), ty, chunks, dims, operation))
+    }
+
+    /// The same elements, to be stored in another chunk grid on the way.
+    pub fn rechunked(&self, chunks: ChunkGrid) -> Array {
+        Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk")
+    }
+
+    /// The same array under other dimension names.
+    pub fn with_dims(&self, dims: Vec<Option<String>>) -> Array {
+        Self::make(self.0.definition.clone(), self.0.inputs.clone(), self.0.ty.clone(), self.0.chunks.clone(), dims, &self.0.operation)
+    }
+
+    /// An identity for the time of this process; clones share it.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// What defines it.
+    pub fn definition(&self) -> &Definition {
+        &self.0.definition
+    }
+
+    /// The arrays that it is computed from.
+    pub fn inputs(&self) -> &[Array] {
+        &self.0.inputs
+    }
+
+    /// Dtype and shape.
+    pub fn ty(&self) -> &ArrayType {
+        &self.0.ty
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.0.ty.dtype
+    }
+
+    /// The length of each axis.
+    pub fn shape(&self) -> &[u64] {
+        &self.0.ty.shape
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.ty.shape.len()
+    }
+
+    /// The natural chunk grid, inherited from the inputs.
+    pub fn chunks(&self) -> &ChunkGrid {
+        &self.0.chunks
+    }
+
+    /// The names of the axes.
+    pub fn dims(&self) -> &[Option<String>] {
+        &self.0.dims
+    }
+
+    /// The user's word for the operation that made it.
+    pub fn operation(&self) -> &str {
+        &self.0.operation
+    }
+
+    /// True if its kernel can be folded.
+    pub fn foldable(&self) -> bool {
+        match self.definition() {
+            Definition::Apply(kernel) => {
+                let inputs: Vec<ArrayType> = self.inputs().iter().map(|a| a.ty().clone()).collect();
+                Node { kernel, inputs: &inputs, output: self.ty() }.foldable()
+            }
+            _ => false,
+        }
+    }
+
+    /// The axis that a name means, or a number as Python counts (negative from the end).
+    pub fn axis_named(&self, name: &str) -> Option<usize> {
+        self.dims().iter().position(|d| d.as_deref() == Some(name))
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array({}, {} {:?}, chunks {})", self.operation(), self.dtype(), self.shape(), self.chunks())
+    }
+}

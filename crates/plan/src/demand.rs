@@ -1,0 +1,67 @@
+//! Which regions of which steps an evaluation needs.
+//!
+//! One pass from the wanted regions back to the leaves. Regions of one step that overlap are merged when their hull is
+//! no larger than both together, so that a step used by several consumers (a difference of neighbours, a stencil) is read and
+//! evaluated once.
+
+use crate::{Program, Step};
+use chunkwise_kernels::{ArrayType, Node};
+use chunkwise_types::Region;
+
+/// For each step, the disjoint-enough regions at which it is needed.
+pub type Demands = Vec<Vec<Region>>;
+
+impl Program {
+    /// The types of a step's inputs.
+    pub fn input_types(&self, step: &Step) -> Vec<ArrayType> {
+        step.inputs.iter().map(|&i| self.steps[i].ty.clone()).collect()
+    }
+}
+
+/// Merges regions that are worth evaluating as one.
+pub fn merge(regions: &mut Vec<Region>) {
+    regions.retain(|r| !r.is_empty());
+    let mut changed = true;
+    while changed && regions.len() > 1 {
+        changed = false;
+        'pairs: for i in 0..regions.len() {
+            for j in i + 1..regions.len() {
+                let hull = regions[i].hull(&regions[j]);
+                if hull.volume() <= regions[i].volume().saturating_add(regions[j].volume()) {
+                    regions[i] = hull;
+                    regions.swap_remove(j);
+                    changed = true;
+                    break 'pairs;
+                }
+            }
+        }
+    }
+}
+
+/// The demands of evaluating `wants`. Streamed steps count as leaves: their values come from earlier phases.
+pub fn demands(program: &Program, types: &[Vec<ArrayType>], wants: &[(usize, Region)]) -> Demands {
+    let mut out: Demands = vec![Vec::new(); program.steps.len()];
+    for (step, region) in wants {
+        out[*step].push(region.clone());
+    }
+    for k in (0..program.steps.len()).rev() {
+        if out[k].is_empty() {
+            continue;
+        }
+        let mut regions = std::mem::take(&mut out[k]);
+        merge(&mut regions);
+        let step = &program.steps[k];
+        if let (Some(kernel), None) = (&step.kernel, &step.stream) {
+            let node = Node { kernel, inputs: &types[k], output: &step.ty };
+            for region in &regions {
+                for d in node.demand(region, None) {
+                    if !d.region.is_empty() {
+                        out[step.inputs[d.input]].push(d.region);
+                    }
+                }
+            }
+        }
+        out[k] = regions;
+    }
+    out
+}

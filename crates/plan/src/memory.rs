@@ -1,0 +1,213 @@
+//! An upper bound of the memory of one task, by walking its schedule.
+//!
+//! Counted: the decoded leaves of a pass; while reading, encoded chunks in flight and one decoded chunk; accumulators; the values
+//! of a tile, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
+//! encoded copy of the chunk being written.
+
+use crate::schedule::{Pass, Schedule};
+use crate::{Plan, PlanArray, Program, Stage};
+use chunkwise_kernels::Node;
+use chunkwise_types::Region;
+use std::collections::BTreeMap;
+
+/// What a task needs at its worst moment, itemised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Decoded input regions held at once.
+    pub leaves: u64,
+    /// Encoded and decoded chunks while reading.
+    pub reading: u64,
+    /// Accumulators and finished results of folds.
+    pub accumulators: u64,
+    /// Values and scratch of a tile.
+    pub tile: u64,
+    /// Output blocks.
+    pub outputs: u64,
+    /// Copies of a chunk while writing.
+    pub writing: u64,
+    /// The whole, at the worst moment.
+    pub total: u64,
+}
+
+/// Encoded chunks that may be in memory at once while reading chunks of this many decoded bytes.
+pub fn reads_in_flight(chunk_bytes: u64) -> u64 {
+    ((32 << 20) / chunk_bytes.max(1)).clamp(1, 8)
+}
+
+/// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
+const SLACK: u64 = 2 << 20;
+
+/// A worst-case encoded size: compressors may grow incompressible data slightly.
+fn encoded(bytes: u64) -> u64 {
+    bytes + bytes / 100 + 4096
+}
+
+/// Bytes of the largest chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
+fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
+    let full: u64 = grid.0.iter().fold(1, |a, c| {
+        a.saturating_mul(match c {
+            chunkwise_types::AxisChunks::Regular { size, .. } => *size,
+            c => c.max(),
+        })
+    });
+    full.saturating_mul(array.dtype.size())
+}
+
+fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
+    regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
+}
+
+/// Bytes of one evaluation: (leaves, reading, tile).
+fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> (u64, u64, u64) {
+    let (mut leaves, mut reading) = (0u64, 0u64);
+    for (k, step) in program.steps.iter().enumerate() {
+        if let Some(array) = step.read.as_ref().and_then(|name| arrays.get(name))
+            && !pass.demands[k].is_empty()
+        {
+            leaves = leaves.saturating_add(bytes_of(program, k, &pass.demands[k]));
+            let chunk = chunk_bytes(array, &array.read_grid());
+            reading = reading.max(reads_in_flight(chunk).saturating_mul(encoded(chunk)).saturating_add(chunk));
+        }
+    }
+    // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
+    let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
+    let tiled = pass.tiles.len() > 1;
+    let demands = if tiled {
+        let middle = &pass.tiles[pass.tiles.len() / 2];
+        let at = |tile: &Region| {
+            let wants: Vec<_> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
+            crate::demand::demands(program, &schedule.types, &wants)
+        };
+        let (a, b) = (at(&first), at(middle));
+        a.into_iter().zip(b).map(|(x, y)| if volume_of(&x) >= volume_of(&y) { x } else { y }).collect()
+    } else {
+        pass.demands.clone()
+    };
+    let mut tile = 0u64;
+    for (k, step) in program.steps.iter().enumerate() {
+        if let (Some(kernel), None) = (&step.kernel, &step.stream) {
+            let node = Node { kernel, inputs: &schedule.types[k], output: &step.ty };
+            for region in &demands[k] {
+                let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
+                tile = tile.saturating_add(region.volume().saturating_mul(step.ty.dtype.size())).saturating_add(node.scratch(region, &demanded));
+            }
+        } else if demands[k].len() > 1 {
+            // A leaf needed at regions that were loaded apart is assembled.
+            tile = tile.saturating_add(bytes_of(program, k, &demands[k]));
+        }
+    }
+    // Folding a tile may convert it and keeps partial sums of it.
+    let want: u64 = pass.wants.iter().map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size())).sum();
+    (leaves, reading, tile.saturating_add(want.saturating_mul(2)))
+}
+
+fn volume_of(regions: &[Region]) -> u64 {
+    regions.iter().map(Region::volume).sum()
+}
+
+/// The need of the task that writes these regions.
+pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
+    let program = &stage.program;
+    let schedule = Schedule::new(stage, regions);
+    let mut worst = Need::default();
+    let keep = |candidate: Need, worst: &mut Need| {
+        if candidate.total > worst.total {
+            *worst = candidate;
+        }
+    };
+    let mut held = 0u64;
+    for phase in &schedule.phases {
+        let acc: u64 = phase
+            .folds
+            .iter()
+            .filter_map(|(k, region)| {
+                let step = &program.steps[*k];
+                let node = Node { kernel: step.kernel.as_ref()?, inputs: &schedule.types[*k], output: &step.ty };
+                Some(node.accumulator(region))
+            })
+            .fold(0, u64::saturating_add);
+        let n = phase.windows.len();
+        // Largest windows sit at either end or inside: first, second, middle and last are all shapes of a regular cut.
+        for w in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter(|&w| w < n) {
+            let pass = schedule.step_pass(program, phase, &phase.windows[w]);
+            let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
+            let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
+            keep(Need { leaves, reading, accumulators: held + acc, tile, outputs: 0, writing: 0, total }, &mut worst);
+        }
+        held = held.saturating_add(
+            phase.folds.iter().map(|(k, r)| r.volume().saturating_mul(program.steps[*k].ty.dtype.size())).fold(0, u64::saturating_add),
+        );
+    }
+    let pass = schedule.output_pass(program);
+    let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
+    let direct = pass.tiles.len() <= 1;
+    let outputs: u64 = if direct { 0 } else { pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum() };
+    let writing = stage
+        .outputs
+        .iter()
+        .filter_map(|o| arrays.get(&o.array))
+        .map(|a| {
+            let chunk = chunk_bytes(a, &a.grid);
+            // A sharded chunk holds its inner chunks encoded and then joined.
+            let copies = if a.encoding.as_ref().is_some_and(|e| e.shards.is_some()) { 2 } else { 1 };
+            chunk.saturating_mul(2).saturating_add(encoded(chunk).saturating_mul(copies))
+        })
+        .max()
+        .unwrap_or(0);
+    for (r, t, w) in [(reading, tile, 0), (0, if direct { tile } else { 0 }, writing)] {
+        let total = [leaves, r.max(t), held, outputs, w, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
+        keep(Need { leaves, reading: r, accumulators: held, tile: t, outputs, writing: w, total }, &mut worst);
+    }
+    worst
+}
+
+/// The positions on one axis at which a task may be unlike the others.
+fn candidates(n: u64, all: bool) -> Vec<u64> {
+    let limit = if all { 4096 } else { 12 };
+    if n <= limit {
+        return (0..n).collect();
+    }
+    let step = n as f64 / (limit - 6) as f64;
+    let mut out: Vec<u64> = [0, 1, 2, n - 3, n - 2, n - 1].into_iter().chain((0..limit - 6).map(|i| (i as f64 * step) as u64)).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// The largest need of any task of a stage.
+///
+/// Kernels act axis by axis and, but for index lists, the same way everywhere away from the ends of an axis. So the worst task is
+/// found axis by axis among the ends and some of the inside; stages with index lists try every position.
+pub fn worst_need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Need {
+    let counts = stage.task_counts();
+    if chunkwise_types::volume(&counts) == 0 {
+        return Need { total: SLACK, ..Need::default() };
+    }
+    let irregular = stage.program.steps.iter().any(|s| match &s.kernel {
+        Some(chunkwise_kernels::Kernel::Gather { axes, .. }) => axes.iter().any(|a| matches!(a, chunkwise_kernels::AxisMap::Take(_))),
+        Some(chunkwise_kernels::Kernel::Group { .. }) => true,
+        _ => false,
+    });
+    let at = |index: &[u64]| need(arrays, stage, &stage.task_regions(chunkwise_types::ravel(index, &counts)));
+    let mut best = vec![0u64; counts.len()];
+    let mut worst = at(&best);
+    for axis in 0..counts.len() {
+        let mut index = best.clone();
+        for i in candidates(counts[axis], irregular) {
+            index[axis] = i;
+            let found = at(&index);
+            if found.total > worst.total {
+                worst = found;
+                best[axis] = i;
+            }
+        }
+    }
+    worst
+}
+
+impl Plan {
+    /// Bytes that tasks may use together.
+    pub fn task_budget(&self) -> u64 {
+        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem)
+    }
+}

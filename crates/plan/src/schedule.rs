@@ -1,0 +1,185 @@
+//! The order in which one task evaluates its program.
+//!
+//! ```text
+//! task   = phase*, then the outputs
+//! phase  = streamed steps that run in lockstep: start accumulators, then step*, then finish
+//! step   = one window of the contracted indices: load the leaves once, then tile*
+//! tile   = a small region evaluated through the whole chain of kernels while it is in cache
+//! ```
+//!
+//! Steps are cut where the stored chunks are, so a chunk is decoded once; tiles are cut to fit the L2 cache, so a chain of
+//! kernels passes over memory once and its temporaries are small.
+
+use crate::demand::{Demands, demands};
+use crate::{Program, Stage};
+use chunkwise_kernels::{ArrayType, Node, Window};
+use chunkwise_types::{Region, unravel, volume};
+
+/// Elements that the widest step of a tile should have.
+pub const TILE_ELEMENTS: u64 = 1 << 16;
+
+/// Streamed steps that are folded together.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// The streamed steps, each with the region of its value that is needed.
+    pub folds: Vec<(usize, Region)>,
+    /// The windows, the same for all of them.
+    pub windows: Vec<Window>,
+}
+
+/// The evaluation of one task.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// Phases in order.
+    pub phases: Vec<Phase>,
+    /// What is written: step and region.
+    pub outputs: Vec<(usize, Region)>,
+    /// The input types of every step.
+    pub types: Vec<Vec<ArrayType>>,
+}
+
+/// One evaluation of the program up to some steps: what it needs loaded, and how it is tiled.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// What is evaluated.
+    pub wants: Vec<(usize, Region)>,
+    /// What each step is needed at.
+    pub demands: Demands,
+    /// The regions of the first want's coordinates at which tiles are cut; a single entry means no tiling.
+    pub tiles: Vec<Region>,
+}
+
+/// The windows of a streamed step for a region of its value.
+fn windows(node: &Node<'_>, stream: &[chunkwise_types::AxisChunks], region: &Region) -> Vec<Window> {
+    let cuts: Vec<Vec<(u64, u64)>> = node
+        .window(region)
+        .iter()
+        .zip(stream)
+        .map(|(&(start, len), axis)| {
+            axis.touched(start, len)
+                .map(|c| {
+                    let (s, l) = axis.bounds(c);
+                    let (a, b) = (s.max(start), (s + l).min(start + len));
+                    (a, b - a)
+                })
+                .collect()
+        })
+        .collect();
+    let counts: Vec<u64> = cuts.iter().map(|c| c.len() as u64).collect();
+    (0..volume(&counts)).map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect()).collect()
+}
+
+impl Schedule {
+    /// The schedule of a task that writes these regions of the stage's outputs.
+    pub fn new(stage: &Stage, regions: &[Region]) -> Schedule {
+        let wants = stage.outputs.iter().zip(regions).map(|(o, r)| (o.step, r.clone())).collect();
+        Self::of_program(&stage.program, wants)
+    }
+
+    /// The schedule of evaluating some regions of some steps.
+    pub fn of_program(program: &Program, outputs: Vec<(usize, Region)>) -> Schedule {
+        let types: Vec<Vec<ArrayType>> = program.steps.iter().map(|s| program.input_types(s)).collect();
+        let n = program.steps.len();
+        let mut needed: Vec<Option<Region>> = vec![None; n];
+        let mut level = vec![0usize; n];
+        for (k, step) in program.steps.iter().enumerate() {
+            level[k] = step.inputs.iter().map(|&i| level[i] + usize::from(program.steps[i].stream.is_some())).max().unwrap_or(0);
+        }
+        // From the outputs back: each round finds what the streamed steps of one level are needed at.
+        let mut wants = outputs.clone();
+        loop {
+            let d = demands(program, &types, &wants);
+            let mut more = Vec::new();
+            for k in (0..n).rev().filter(|&k| program.steps[k].stream.is_some() && !d[k].is_empty()) {
+                let hull = d[k].iter().skip(1).fold(d[k][0].clone(), |a, b| a.hull(b));
+                let grown = needed[k].as_ref().map_or(hull.clone(), |r| r.hull(&hull));
+                if needed[k].as_ref() == Some(&grown) {
+                    continue;
+                }
+                let step = &program.steps[k];
+                if let Some(kernel) = &step.kernel {
+                    let node = Node { kernel, inputs: &types[k], output: &step.ty };
+                    more.extend(node.demand(&grown, None).into_iter().filter(|d| !d.region.is_empty()).map(|d| (step.inputs[d.input], d.region)));
+                }
+                needed[k] = Some(grown);
+            }
+            if more.is_empty() {
+                break;
+            }
+            wants = more;
+        }
+        let mut phases: Vec<(usize, Phase)> = Vec::new();
+        for k in 0..n {
+            let (Some(region), Some(stream), Some(kernel)) = (&needed[k], &program.steps[k].stream, &program.steps[k].kernel) else { continue };
+            let node = Node { kernel, inputs: &types[k], output: &program.steps[k].ty };
+            let w = windows(&node, stream, region);
+            match phases.iter_mut().find(|(l, p)| *l == level[k] && p.windows == w) {
+                Some((_, p)) => p.folds.push((k, region.clone())),
+                None => phases.push((level[k], Phase { folds: vec![(k, region.clone())], windows: w })),
+            }
+        }
+        phases.sort_by_key(|(l, _)| *l);
+        Schedule { phases: phases.into_iter().map(|(_, p)| p).collect(), outputs, types }
+    }
+
+    /// The evaluation of one step of a phase.
+    pub fn step_pass(&self, program: &Program, phase: &Phase, window: &Window) -> Pass {
+        let mut wants: Vec<(usize, Region)> = Vec::new();
+        for (k, region) in &phase.folds {
+            let step = &program.steps[*k];
+            if let Some(kernel) = &step.kernel {
+                let node = Node { kernel, inputs: &self.types[*k], output: &step.ty };
+                wants.extend(node.demand(region, Some(window)).into_iter().map(|d| (step.inputs[d.input], d.region)));
+            }
+        }
+        let same = wants.windows(2).all(|w| w[0].1 == w[1].1);
+        let contraction = phase.folds.iter().any(|(k, _)| program.steps[*k].inputs.len() > 1);
+        self.pass(program, wants, same && !contraction)
+    }
+
+    /// The evaluation of the outputs, after all phases.
+    pub fn output_pass(&self, program: &Program) -> Pass {
+        let same = self.outputs.windows(2).all(|w| w[0].1 == w[1].1);
+        self.pass(program, self.outputs.clone(), same)
+    }
+
+    fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool) -> Pass {
+        let d = demands(program, &self.types, &wants);
+        let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
+        // A local contraction is evaluated whole: cutting its output would load its operands again and again.
+        let contracts = (0..program.steps.len()).any(|k| {
+            !d[k].is_empty() && program.steps[k].stream.is_none() && matches!(program.steps[k].kernel, Some(chunkwise_kernels::Kernel::Contract(_)))
+        });
+        let computes = (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
+        let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
+        if !tileable || contracts || !(computes || folds) || whole.is_empty() {
+            return Pass { wants, demands: d, tiles: vec![whole] };
+        }
+        let widest = d.iter().map(|r| r.iter().map(Region::volume).sum::<u64>()).max().unwrap_or(1).max(1);
+        let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
+        let tiles = cut(&whole, target);
+        Pass { wants, demands: d, tiles }
+    }
+}
+
+/// Cuts a region along its leading axes into tiles of about `target` elements.
+fn cut(whole: &Region, target: u64) -> Vec<Region> {
+    let mut tile = whole.shape.clone();
+    for axis in 0..tile.len() {
+        let v = volume(&tile);
+        if v <= target {
+            break;
+        }
+        let inner = v / tile[axis];
+        tile[axis] = (target / inner.max(1)).clamp(1, tile[axis]);
+    }
+    let counts: Vec<u64> = whole.shape.iter().zip(&tile).map(|(n, t)| n.div_ceil(*t)).collect();
+    (0..volume(&counts))
+        .map(|k| {
+            let index = unravel(k, &counts);
+            let start: Vec<u64> = index.iter().zip(&tile).map(|(i, t)| i * t).collect();
+            let shape = start.iter().zip(&tile).zip(&whole.shape).map(|((s, t), n)| (*t).min(n - s)).collect();
+            Region { start: start.iter().zip(&whole.start).map(|(s, w)| s + w).collect(), shape }
+        })
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! The graph with every common sub-expression once.
+
+use chunkwise_kernels::{ArrayType, Kernel};
+use chunkwise_ops::{Array, Definition, Source};
+use chunkwise_types::ChunkGrid;
+use std::collections::HashMap;
+
+/// One value.
+#[derive(Debug, Clone)]
+pub(crate) struct GraphNode {
+    pub source: Option<Source>,
+    pub kernel: Option<Kernel>,
+    pub inputs: Vec<usize>,
+    pub ty: ArrayType,
+    pub chunks: ChunkGrid,
+    pub operation: String,
+}
+
+/// All values in topological order.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub nodes: Vec<GraphNode>,
+    by_array: HashMap<u64, usize>,
+    by_key: HashMap<String, usize>,
+}
+
+impl Graph {
+    pub fn new<'a>(roots: impl Iterator<Item = &'a Array>) -> Graph {
+        let mut graph = Graph::default();
+        for root in roots {
+            graph.add(root);
+        }
+        graph
+    }
+
+    /// The node of an array that is part of the graph.
+    pub fn node_of(&self, array: &Array) -> usize {
+        self.by_array.get(&array.id()).copied().unwrap_or(0)
+    }
+
+    /// Adds an array and what it depends on. A loop with its own stack, since graphs may be deep.
+    fn add(&mut self, root: &Array) {
+        let mut stack = vec![(root.clone(), false)];
+        while let Some((array, ready)) = stack.pop() {
+            if self.by_array.contains_key(&array.id()) {
+                continue;
+            }
+            if !ready {
+                let inputs: Vec<Array> = array.inputs().to_vec();
+                stack.push((array, true));
+                stack.extend(inputs.into_iter().map(|a| (a, false)));
+                continue;
+            }
+            let inputs: Vec<usize> = array.inputs().iter().map(|a| self.by_array[&a.id()]).collect();
+            let node = match array.definition() {
+                Definition::Rechunk => {
+                    self.by_array.insert(array.id(), inputs[0]);
+                    continue;
+                }
+                Definition::Stored(s) => (Some(s.clone()), None),
+                Definition::Apply(k) => (None, Some(k.clone())),
+            };
+            let key = format!("{:?} {:?} {inputs:?} {:?}", node.0, node.1, array.ty());
+            let index = *self.by_key.entry(key).or_insert_with(|| {
+                self.nodes.push(GraphNode {
+                    source: node.0,
+                    kernel: node.1,
+                    inputs,
+                    ty: array.ty().clone(),
+                    chunks: array.chunks().clone(),
+                    operation: array.operation().into(),
+                });
+                self.nodes.len() - 1
+            });
+            self.by_array.insert(array.id(), index);
+        }
+    }
+}

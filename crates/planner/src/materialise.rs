@@ -1,0 +1,46 @@
+//! Which folds are stored.
+//!
+//! Everything else fuses. A fold is stored when the tasks that consume it would together compute it more than once: `u - mean(u)`
+//! would read all of `u` in each of its tasks. A zonal mean inside the chunks that are there anyway is computed once, and fuses.
+
+use crate::PlannerError;
+use crate::graph::Graph;
+use crate::stages::Draft;
+use chunkwise_plan::demand::demands;
+
+/// How often a fold may be computed again before it is stored instead.
+const RECOMPUTE: f64 = 1.5;
+
+pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+    let mut k = 0;
+    // Roots are appended while we look, so that what a stored node needs is looked at too.
+    while k < draft.roots.len() {
+        while let Some(node) = recomputed(graph, draft, k) {
+            draft.store(graph, node)?;
+        }
+        k += 1;
+    }
+    Ok(())
+}
+
+/// The fold nearest to the leaves that the tasks of root `k` would compute again and again.
+fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
+    let root = &draft.roots[k];
+    let (program, nodes) = draft.program(graph, &[root.node]);
+    let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
+    let counts = root.tasks.counts();
+    let tasks = chunkwise_types::volume(&counts);
+    if tasks <= 1 {
+        return None;
+    }
+    let middle: Vec<u64> = counts.iter().map(|n| n / 2).collect();
+    let d = demands(&program, &types, &[(program.steps.len() - 1, root.tasks.region(&middle))]);
+    (0..program.steps.len() - 1).find_map(|i| {
+        let step = &program.steps[i];
+        let node = chunkwise_kernels::Node { kernel: step.kernel.as_ref()?, inputs: &types[i], output: &step.ty };
+        let demanded: u64 = d[i].iter().map(chunkwise_types::Region::volume).sum();
+        let whole = chunkwise_types::volume(&step.ty.shape).max(1);
+        let again = demanded as f64 * tasks as f64 / whole as f64;
+        (node.foldable() && again > RECOMPUTE).then(|| nodes[i])
+    })
+}

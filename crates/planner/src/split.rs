@@ -1,0 +1,182 @@
+//! Long folds become trees of two rounds, so that all workers are busy: the first folds segments of the input into partial
+//! results, the second folds those.
+
+use crate::PlannerError;
+use crate::cost::reads;
+use crate::stages::{Draft, natural};
+use crate::tasks::fit;
+use chunkwise_kernels::{ArrayType, Kernel, ReduceOp};
+use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step};
+use chunkwise_types::{AxisChunks, ChunkGrid, DType};
+
+/// Less input than this is not worth a second round.
+const SMALL: u64 = 64 << 20;
+
+pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
+    let mut s = 0;
+    while s < draft.stages.len() {
+        let stage = draft.stages[s].clone();
+        if let Some((mut first, mut second)) = split(draft, &stage) {
+            // Where the tree does not fit, the plain fold that fits stays.
+            let arrays = draft.arrays.clone();
+            if fit(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
+                draft.stages[s] = second;
+                draft.stages.insert(s, first);
+                s += 1;
+            } else {
+                draft.arrays = arrays;
+            }
+        }
+        s += 1;
+    }
+    Ok(())
+}
+
+/// The function of the second round.
+fn merge(function: ReduceOp) -> Option<ReduceOp> {
+    match function {
+        ReduceOp::Sum | ReduceOp::CountNonzero => Some(ReduceOp::Sum),
+        ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max | ReduceOp::Any | ReduceOp::All | ReduceOp::MergeMoments => Some(function),
+        ReduceOp::Moments { .. } => Some(ReduceOp::MergeMoments),
+        _ => None,
+    }
+}
+
+fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
+    let workers = draft.spec.workers.max(1);
+    let bytes = reads(&draft.arrays, stage).0;
+    if stage.tasks() == 0 || stage.tasks() >= 2 * workers || bytes < SMALL {
+        return None;
+    }
+    let streamed: Vec<usize> = (0..stage.program.steps.len()).filter(|&k| stage.program.steps[k].stream.is_some()).collect();
+    let first = *streamed.first()?;
+    let stream = stage.program.steps[first].stream.clone()?;
+    let axis = (0..stream.len()).max_by_key(|&i| stream[i].count())?;
+    let blocks = stream[axis].count();
+    let wanted = (4 * workers).max(bytes >> 30).min(256);
+    let per = blocks.div_ceil(wanted).max(1);
+    let segments: Vec<AxisChunks> = stream
+        .iter()
+        .enumerate()
+        .map(|(i, cut)| if i == axis { group(cut, per) } else { AxisChunks::regular(cut.len(), cut.len()) })
+        .collect();
+    let parts = segments[axis].count();
+    if parts < 2 {
+        return None;
+    }
+    let mut round1 = stage.program.clone();
+    let mut round2 = Program::default();
+    let mut outputs = Vec::new();
+    let mut place = vec![usize::MAX; stage.program.steps.len()];
+    for &k in &streamed {
+        let step = &stage.program.steps[k];
+        let Some(Kernel::Reduce { function, axes, segments: None }) = &step.kernel else { return None };
+        // All folds must run in lockstep over the same range, and none may depend on another.
+        if step.stream.as_ref() != Some(&stream) || downstream(&stage.program, &streamed, k) {
+            return None;
+        }
+        let then = merge(*function)?;
+        let dtype = match (function, step.ty.dtype) {
+            (ReduceOp::Sum | ReduceOp::Prod, DType::Float32) => DType::Float64,
+            (ReduceOp::Sum | ReduceOp::Prod, DType::Complex64) => DType::Complex128,
+            (_, d) => d,
+        };
+        let mut shape = stage.program.steps[step.inputs[0]].ty.shape.clone();
+        for (&a, s) in axes.iter().zip(&segments) {
+            shape[a] = s.count();
+        }
+        if matches!(function, ReduceOp::Moments { .. }) {
+            shape.push(3);
+        }
+        if chunkwise_types::volume(&shape).saturating_mul(dtype.size()).saturating_mul(2) > bytes {
+            return None;
+        }
+        let mut block = shape.clone();
+        block[axes[axis]] = 1;
+        let single = ChunkGrid(shape.iter().zip(&block).map(|(&n, &b)| AxisChunks::regular(n, b)).collect());
+        let chunk = natural(&single, dtype.size(), 32 << 20);
+        let name = format!("part{}-{}", draft.arrays.len(), function.name());
+        let tasks = draft.intermediate(&name, dtype, &shape, chunk, None);
+        let ty = ArrayType::new(dtype, shape.clone());
+        round1.steps[k].kernel = Some(Kernel::Reduce { function: *function, axes: axes.clone(), segments: Some(segments.clone()) });
+        round1.steps[k].ty = ty.clone();
+        outputs.push(StageOutput { step: k, array: name.clone(), tasks });
+        round2.steps.push(Step { read: Some(name), kernel: None, inputs: Vec::new(), ty, stream: None });
+        let cut = axes.iter().enumerate().map(|(i, &a)| AxisChunks::regular(shape[a], if i == axis { 1 } else { shape[a] })).collect();
+        round2.steps.push(Step {
+            read: None,
+            kernel: Some(Kernel::Reduce { function: then, axes: axes.clone(), segments: None }),
+            inputs: vec![round2.steps.len() - 1],
+            ty: step.ty.clone(),
+            stream: Some(cut),
+        });
+        place[k] = round2.steps.len() - 1;
+    }
+    let counts: Vec<Vec<u64>> = outputs.iter().map(|o| o.tasks.counts()).collect();
+    if counts.iter().any(|c| c[..c.len().min(counts[0].len())] != counts[0][..c.len().min(counts[0].len())]) {
+        return None;
+    }
+    let last = *streamed.last()?;
+    round1.steps.truncate(last + 1);
+    // The rest of the program follows in the second round, reading other arrays again where it needs them.
+    for k in 0..stage.program.steps.len() {
+        if place[k] == usize::MAX && needed(&stage.program, &stage.outputs, &streamed, k) {
+            let mut step = stage.program.steps[k].clone();
+            step.inputs = step.inputs.iter().map(|&i| place[i]).collect();
+            round2.steps.push(step);
+            place[k] = round2.steps.len() - 1;
+        }
+    }
+    let second_outputs = stage.outputs.iter().map(|o| StageOutput { step: place[o.step], ..o.clone() }).collect();
+    let notes = |round: &str| {
+        let mut n: Vec<String> = stage.notes.iter().filter(|n| !n.starts_with("memory:")).cloned().collect();
+        n.push(format!("{round} round of a tree over {parts} segments, so that all workers are busy"));
+        n
+    };
+    let first = Stage {
+        name: format!("{} (partial)", stage.name),
+        kind: StageKind::Blockwise,
+        program: round1,
+        outputs,
+        projected_mem: 0,
+        cost: Cost::default(),
+        notes: notes("first"),
+    };
+    let second = Stage { program: round2, outputs: second_outputs, notes: notes("second"), ..stage.clone() };
+    Some((first, second))
+}
+
+/// Groups `per` chunks of a cut into one segment.
+fn group(cut: &AxisChunks, per: u64) -> AxisChunks {
+    match cut {
+        AxisChunks::Regular { len, size } => AxisChunks::regular(*len, size.saturating_mul(per)),
+        AxisChunks::Irregular(list) => AxisChunks::from_list(list.chunks(per as usize).map(|c| c.iter().sum()).collect()),
+    }
+}
+
+/// True if step `k` depends on one of the streamed steps.
+fn downstream(program: &Program, streamed: &[usize], k: usize) -> bool {
+    let mut stack = program.steps[k].inputs.clone();
+    while let Some(i) = stack.pop() {
+        if streamed.contains(&i) {
+            return true;
+        }
+        stack.extend(program.steps[i].inputs.iter().copied());
+    }
+    false
+}
+
+/// True if step `k` is on a path from the outputs that does not pass through a streamed step.
+fn needed(program: &Program, outputs: &[StageOutput], streamed: &[usize], k: usize) -> bool {
+    let mut stack: Vec<usize> = outputs.iter().map(|o| o.step).collect();
+    let mut seen = vec![false; program.steps.len()];
+    while let Some(i) = stack.pop() {
+        if i == k {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[i], true) && !streamed.contains(&i) {
+            stack.extend(program.steps[i].inputs.iter().copied());
+        }
+    }
+    false
+}

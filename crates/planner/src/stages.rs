@@ -1,0 +1,400 @@
+//! Roots and programs: the draft that later passes refine.
+
+use crate::graph::Graph;
+use crate::{PlannerError, Request};
+use chunkwise_kernels::Node;
+use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step};
+use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A value that is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Root {
+    pub node: usize,
+    pub array: String,
+    pub tasks: ChunkGrid,
+}
+
+/// A plan in the making.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub spec: PlanSpec,
+    pub arrays: BTreeMap<String, PlanArray>,
+    pub roots: Vec<Root>,
+    pub stages: Vec<Stage>,
+    /// The array that holds a stored node.
+    stored: HashMap<usize, String>,
+    /// The array name of a source.
+    sources: HashMap<usize, String>,
+    /// Outputs whose chunks the user did not ask for: the planner may make them smaller.
+    pub free: HashSet<String>,
+}
+
+/// The largest chunk that the planner makes by itself.
+const MAX_CHUNK: u64 = 64 << 20;
+
+/// Regular chunk lengths near a natural grid, no larger than `limit` bytes.
+pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
+    let mut chunk: Vec<u64> = grid.max_shape().into_iter().map(|n| n.max(1)).collect();
+    while chunkwise_types::volume(&chunk).saturating_mul(item) > limit.max(item) {
+        let Some(axis) = (0..chunk.len()).max_by_key(|&i| (chunk[i], usize::MAX - i)).filter(|&i| chunk[i] > 1) else { break };
+        chunk[axis] = chunk[axis].div_ceil(2);
+    }
+    chunk
+}
+
+impl Draft {
+    pub fn new(graph: &Graph, requests: &[Request], spec: PlanSpec) -> Result<Draft, PlannerError> {
+        let mut draft = Draft {
+            spec,
+            arrays: BTreeMap::new(),
+            roots: Vec::new(),
+            stages: Vec::new(),
+            stored: HashMap::new(),
+            sources: HashMap::new(),
+            free: HashSet::new(),
+        };
+        for (k, node) in graph.nodes.iter().enumerate() {
+            if let Some(source) = &node.source {
+                let name = format!("in{}-{}", draft.sources.len(), node.operation);
+                let inner_chunk = source.metadata.get("inner_chunk").and_then(|v| serde_json::from_value(v.clone()).ok());
+                draft.arrays.insert(
+                    name.clone(),
+                    PlanArray {
+                        role: ArrayRole::Input,
+                        url: source.url.clone(),
+                        dtype: node.ty.dtype,
+                        shape: node.ty.shape.clone(),
+                        grid: node.chunks.clone(),
+                        inner_chunk,
+                        metadata: Some(source.metadata.clone()),
+                        encoding: None,
+                    },
+                );
+                draft.sources.insert(k, name);
+            }
+        }
+        for (i, request) in requests.iter().enumerate() {
+            draft.request(graph, i, request)?;
+        }
+        Ok(draft)
+    }
+
+    fn request(&mut self, graph: &Graph, i: usize, request: &Request) -> Result<(), PlannerError> {
+        let bad = |problem: String| PlannerError::Request { url: request.url.clone(), problem };
+        let array = &request.array;
+        let shape = array.shape().to_vec();
+        let name = format!("out{i}-{}", request.url.trim_end_matches('/').rsplit('/').next().unwrap_or("array"));
+        let chunks = match &request.chunks {
+            Some(c) if c.len() != shape.len() => return Err(bad(format!("{} chunk lengths for {} axes", c.len(), shape.len()))),
+            Some(c) => c.iter().zip(&shape).map(|(c, n)| (*c).min(*n).max(1)).collect(),
+            None => natural(array.chunks(), array.dtype().size(), MAX_CHUNK.min(self.target())),
+        };
+        if let Some(s) = &request.shards {
+            if s.len() != chunks.len() || s.iter().zip(&chunks).any(|(s, c)| *s == 0 || s % c != 0) {
+                return Err(bad(format!("the shard {s:?} is not a multiple of the chunk {chunks:?}")));
+            }
+        }
+        if request.chunks.is_none() && request.shards.is_none() {
+            self.free.insert(name.clone());
+        }
+        let stored = request.shards.clone().unwrap_or_else(|| chunks.clone());
+        let grid = ChunkGrid::regular(&shape, &stored);
+        let encoding = Encoding {
+            chunks: chunks.clone(),
+            shards: request.shards.clone(),
+            codec: request.codec,
+            fill_value: zero(array.dtype()),
+            dimension_names: Some(array.dims().to_vec()).filter(|d| d.iter().any(Option::is_some)),
+            attributes: request.attributes.clone(),
+        };
+        self.arrays.insert(
+            name.clone(),
+            PlanArray {
+                role: ArrayRole::Output,
+                url: request.url.clone(),
+                dtype: array.dtype(),
+                shape,
+                grid: grid.clone(),
+                inner_chunk: request.shards.as_ref().map(|_| chunks),
+                metadata: None,
+                encoding: Some(encoding),
+            },
+        );
+        self.roots.push(Root { node: graph.node_of(array), array: name, tasks: grid });
+        Ok(())
+    }
+
+    /// Bytes that one of the tasks that run at once should use.
+    pub fn target(&self) -> u64 {
+        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem) / self.spec.workers.max(1)
+    }
+
+    /// Makes a node an intermediate array.
+    pub fn store(&mut self, graph: &Graph, node: usize) -> Result<(), PlannerError> {
+        let n = &graph.nodes[node];
+        let name = format!("tmp{}-{}", self.stored.len(), n.operation);
+        let chunk = natural(&n.chunks, n.ty.dtype.size(), MAX_CHUNK.min(self.target() / 8));
+        let tasks = self.intermediate(&name, n.ty.dtype, &n.ty.shape, chunk, None);
+        self.free.insert(name.clone());
+        self.stored.insert(node, name.clone());
+        self.roots.push(Root { node, array: name, tasks });
+        Ok(())
+    }
+
+    /// Adds an intermediate array and gives its grid.
+    pub fn intermediate(
+        &mut self,
+        name: &str,
+        dtype: chunkwise_types::DType,
+        shape: &[u64],
+        chunks: Vec<u64>,
+        shards: Option<Vec<u64>>,
+    ) -> ChunkGrid {
+        let grid = ChunkGrid::regular(shape, shards.as_ref().unwrap_or(&chunks));
+        let array = PlanArray {
+            role: ArrayRole::Intermediate,
+            url: name.to_string(),
+            dtype,
+            shape: shape.to_vec(),
+            grid: grid.clone(),
+            inner_chunk: shards.as_ref().map(|_| chunks.clone()),
+            metadata: None,
+            encoding: Some(Encoding {
+                chunks,
+                shards,
+                codec: chunkwise_plan::Codec::Default,
+                fill_value: zero(dtype),
+                dimension_names: None,
+                attributes: serde_json::Map::new(),
+            }),
+        };
+        self.arrays.insert(name.to_string(), array);
+        grid
+    }
+
+    /// The program that computes some nodes from stored arrays, and the graph node of each of its steps.
+    pub fn program(&self, graph: &Graph, roots: &[usize]) -> (Program, Vec<usize>) {
+        let mut needed: HashSet<usize> = HashSet::new();
+        let mut stack: Vec<usize> = roots.to_vec();
+        while let Some(k) = stack.pop() {
+            let stop = self.stored.contains_key(&k) && !roots.contains(&k);
+            if needed.insert(k) && !stop {
+                stack.extend(graph.nodes[k].inputs.iter().copied());
+            }
+        }
+        let mut order: Vec<usize> = needed.into_iter().collect();
+        order.sort_unstable();
+        let place: HashMap<usize, usize> = order.iter().enumerate().map(|(i, &k)| (k, i)).collect();
+        let steps = order
+            .iter()
+            .map(|&k| {
+                let n = &graph.nodes[k];
+                let read = if roots.contains(&k) { self.sources.get(&k) } else { self.stored.get(&k).or_else(|| self.sources.get(&k)) };
+                match read {
+                    Some(name) => Step { read: Some(name.clone()), kernel: None, inputs: Vec::new(), ty: n.ty.clone(), stream: None },
+                    None => Step {
+                        read: None,
+                        kernel: n.kernel.clone(),
+                        inputs: n.inputs.iter().map(|i| place[i]).collect(),
+                        ty: n.ty.clone(),
+                        stream: None,
+                    },
+                }
+            })
+            .collect();
+        (Program { steps }, order)
+    }
+
+    /// How many stages must run before the one of this root.
+    pub(crate) fn level(&self, graph: &Graph, root: &Root, levels: &HashMap<&str, usize>) -> usize {
+        let (program, _) = self.program(graph, &[root.node]);
+        program.steps.iter().filter_map(|s| levels.get(s.read.as_deref()?)).max().map_or(0, |l| l + 1)
+    }
+}
+
+pub(crate) fn zero(dtype: chunkwise_types::DType) -> Scalar {
+    match dtype.kind() {
+        chunkwise_types::DTypeKind::Bool => Scalar::Bool(false),
+        chunkwise_types::DTypeKind::Float => Scalar::Float(0.0),
+        chunkwise_types::DTypeKind::Complex => Scalar::Complex(0.0, 0.0),
+        _ => Scalar::Int(0),
+    }
+}
+
+/// Builds the stages: intermediates first, siblings on one grid together.
+pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+    let mut levels: HashMap<&str, usize> = HashMap::new();
+    let roots = draft.roots.clone();
+    // Intermediates were appended after their consumers, so from the last to the first every dependency comes before its user.
+    let mut leveled: Vec<(usize, &Root)> = Vec::new();
+    let mut pending: Vec<&Root> = roots.iter().collect();
+    while !pending.is_empty() {
+        let before = pending.len();
+        pending.retain(|root| {
+            let (program, _) = draft.program(graph, &[root.node]);
+            let ready = program
+                .steps
+                .iter()
+                .filter_map(|s| s.read.as_deref())
+                .all(|a| draft.arrays[a].role != ArrayRole::Intermediate || levels.contains_key(a));
+            if ready {
+                let level = draft.level(graph, root, &levels);
+                levels.insert(root.array.as_str(), level);
+                leveled.push((level, root));
+            }
+            !ready
+        });
+        if pending.len() == before {
+            return Err(PlannerError::Internal("the stages depend on each other".into()));
+        }
+    }
+    leveled.sort_by_key(|(l, _)| *l);
+    let mut groups: Vec<(usize, Vec<&Root>)> = Vec::new();
+    for (level, root) in leveled {
+        let reads = |r: &Root| -> HashSet<String> {
+            draft.program(graph, &[r.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect()
+        };
+        let own = reads(root);
+        let sibling = groups.iter_mut().find(|(l, g)| {
+            *l == level && g[0].tasks.counts() == root.tasks.counts() && g[0].tasks == root.tasks && g.iter().any(|r| !reads(r).is_disjoint(&own))
+        });
+        match sibling {
+            Some((_, g)) => g.push(root),
+            None => groups.push((level, vec![root])),
+        }
+    }
+    for (_, group) in groups {
+        let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
+        let (mut program, order) = draft.program(graph, &nodes);
+        stream(graph, &mut program, &order, &nodes);
+        let outputs = group
+            .iter()
+            .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
+            .collect::<Vec<_>>();
+        let mut operations: Vec<String> = order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
+        operations.dedup();
+        let copies = program.steps.iter().all(|s| s.read.is_some());
+        let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
+        let mut notes = vec![format!("operations: {}", if operations.is_empty() { "copy".into() } else { operations.join(", ") })];
+        if group.len() > 1 {
+            notes.push(format!("{} results share this stage: they have the same task grid and read the same arrays", group.len()));
+        }
+        if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
+            notes.push("stored, because the tasks that use it would each compute it again".into());
+        }
+        draft.stages.push(Stage {
+            name: names.join("+"),
+            kind: if copies { StageKind::Rechunk } else { StageKind::Blockwise },
+            program,
+            outputs,
+            projected_mem: 0,
+            cost: Cost::default(),
+            notes,
+        });
+    }
+    Ok(())
+}
+
+/// Marks the folds that take their input step by step.
+///
+/// A fold is streamed unless what it reads is needed as well beside it, by the outputs or by a later fold: then the task holds it
+/// anyway, and streaming would read it twice.
+fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
+    let n = program.steps.len();
+    let fold: Vec<bool> = program
+        .steps
+        .iter()
+        .map(|s| {
+            let inputs = program.input_types(s);
+            s.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &inputs, output: &s.ty }.foldable())
+        })
+        .collect();
+    let leaves = |starts: &[usize], through: &dyn Fn(usize) -> bool| -> HashSet<usize> {
+        let (mut seen, mut found, mut stack) = (HashSet::new(), HashSet::new(), starts.to_vec());
+        while let Some(k) = stack.pop() {
+            if !seen.insert(k) {
+                continue;
+            }
+            if program.steps[k].read.is_some() {
+                found.insert(k);
+            } else if through(k) {
+                stack.extend(program.steps[k].inputs.iter().copied());
+            }
+        }
+        found
+    };
+    let roots: Vec<usize> = outputs.iter().filter_map(|o| order.iter().position(|k| k == o)).collect();
+    let above_outputs = leaves(&roots, &|k| !fold[k]);
+    let mut streams = Vec::new();
+    for w in (0..n).filter(|&w| fold[w]) {
+        let own = leaves(&program.steps[w].inputs, &|_| true);
+        let mut below = vec![false; n];
+        for k in w + 1..n {
+            below[k] = program.steps[k].inputs.iter().any(|&i| i == w || below[i]);
+        }
+        let beside = (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&program.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
+        if !above_outputs.is_disjoint(&own) || beside {
+            continue;
+        }
+        let step = &program.steps[w];
+        let inputs = program.input_types(step);
+        let Some(kernel) = &step.kernel else { continue };
+        let node = Node { kernel, inputs: &inputs, output: &step.ty };
+        let cuts = cuts(graph, &node, kernel, &step.inputs.iter().map(|&i| order[i]).collect::<Vec<_>>());
+        if cuts.iter().any(|c| c.count() > 1) {
+            streams.push((w, cuts));
+        }
+    }
+    for (w, cuts) in streams {
+        program.steps[w].stream = Some(cuts);
+    }
+}
+
+/// Bytes that one step of a fold should read at least.
+const STEP_BYTES: u64 = 8 << 20;
+
+/// Where the contracted indices of a fold are cut: at the chunks of what it reads, tiny chunks grouped.
+fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inputs: &[usize]) -> Vec<AxisChunks> {
+    use chunkwise_kernels::Kernel;
+    let axis_of = |input: usize, axis: usize| graph.nodes[inputs[input]].chunks.0[axis].clone();
+    let mut cuts: Vec<AxisChunks> = match kernel {
+        Kernel::Reduce { axes, .. } => axes.iter().map(|&a| axis_of(0, a)).collect(),
+        Kernel::Group { axis, .. } => vec![axis_of(0, *axis)],
+        Kernel::Contract(c) => {
+            let contracted: Vec<u32> = c.a.iter().chain(&c.b).copied().filter(|l| !c.out.contains(l)).fold(Vec::new(), |mut v, l| {
+                if !v.contains(&l) {
+                    v.push(l);
+                }
+                v
+            });
+            contracted
+                .iter()
+                .zip(node.contracted())
+                .map(|(l, n)| match (c.a.iter().position(|x| x == l), c.b.iter().position(|x| x == l)) {
+                    (Some(a), Some(b)) => {
+                        let (x, y) = (axis_of(0, a), axis_of(1, b));
+                        if x.max() >= y.max() { x } else { y }
+                    }
+                    (Some(a), None) => axis_of(0, a),
+                    (None, Some(b)) => axis_of(1, b),
+                    _ => AxisChunks::regular(n, n),
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let chunk = |g: &chunkwise_types::ChunkGrid| chunkwise_types::volume(&g.max_shape());
+    let mut bytes: u64 = inputs.iter().map(|&i| chunk(&graph.nodes[i].chunks).saturating_mul(graph.nodes[i].ty.dtype.size())).sum::<u64>().max(1);
+    for cut in cuts.iter_mut().rev() {
+        if let AxisChunks::Regular { len, size } = cut
+            && bytes < STEP_BYTES
+            && *size > 0
+        {
+            let times = (STEP_BYTES / bytes).clamp(1, len.div_ceil(*size).max(1));
+            bytes = bytes.saturating_mul(times);
+            *size = size.saturating_mul(times);
+        }
+    }
+    cuts
+}

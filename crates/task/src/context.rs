@@ -1,0 +1,115 @@
+//! A plan with its arrays opened.
+
+use crate::TaskError;
+use chunkwise_plan::{ArrayRole, Codec, Encoding, Plan, PlanArray};
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, StorageError, Store, new_meta, open_array, publish_array};
+use std::collections::BTreeMap;
+
+/// What the tasks of a run share in one process. Opened once; holds no state of the run.
+pub struct TaskContext {
+    /// The plan.
+    pub plan: Plan,
+    /// The folder of the run: the work directory and the plan's id.
+    pub run_dir: Location,
+    arrays: BTreeMap<String, Opened>,
+}
+
+struct Opened {
+    location: Location,
+    meta: ArrayMeta,
+    io: ArrayIo,
+}
+
+/// The stored form of an array that a plan describes.
+fn meta_of(array: &PlanArray, e: &Encoding) -> Result<ArrayMeta, StorageError> {
+    new_meta(&NewArray {
+        dtype: array.dtype,
+        shape: array.shape.clone(),
+        chunks: e.chunks.clone(),
+        shards: e.shards.clone(),
+        codec: match e.codec {
+            Codec::Default => CodecChoice::Default,
+            Codec::None => CodecChoice::None,
+            Codec::Zstd(level) => CodecChoice::Zstd { level },
+            Codec::Gzip(level) => CodecChoice::Gzip { level },
+        },
+        fill_value: e.fill_value,
+        dimension_names: e.dimension_names.clone(),
+        attributes: e.attributes.clone(),
+    })
+}
+
+impl TaskContext {
+    /// Opens every array of a plan. Nothing is written.
+    pub fn open(plan: Plan) -> Result<TaskContext, TaskError> {
+        plan.validate()?;
+        let at = |array: &str| {
+            let array = array.to_string();
+            move |source| TaskError::Open { array, source }
+        };
+        let run_dir = Location::parse(&plan.spec.work_dir, None).map_err(at("work_dir"))?.join(&plan.id());
+        let mut arrays = BTreeMap::new();
+        for (name, array) in &plan.arrays {
+            let location = match array.role {
+                ArrayRole::Intermediate => run_dir.join(&array.url),
+                _ => Location::parse(&array.url, None).map_err(at(name))?,
+            };
+            let meta = match (&array.encoding, &array.metadata) {
+                (Some(e), _) if array.role != ArrayRole::Input => meta_of(array, e).map_err(at(name))?,
+                (_, Some(json)) => serde_json::from_value(json.clone()).map_err(chunkwise_plan::PlanError::Parse)?,
+                _ => open_array(&location).map_err(at(name))?,
+            };
+            if meta.shape != array.shape || meta.dtype != array.dtype {
+                return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
+                    place: format!("array '{name}' at {}", location.as_str()),
+                    problem: format!(
+                        "the plan says {} {:?}, but it is {} {:?}; plan again",
+                        array.dtype, array.shape, meta.dtype, meta.shape
+                    ),
+                }));
+            }
+            let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
+            arrays.insert(name.clone(), Opened { location, meta, io });
+        }
+        Ok(TaskContext { plan, run_dir, arrays })
+    }
+
+    fn opened(&self, name: &str) -> &Opened {
+        // Validation made sure that every name of a stage is an array of the plan.
+        &self.arrays[name]
+    }
+
+    /// The chunks of an array of the plan.
+    pub fn array(&self, name: &str) -> &ArrayIo {
+        &self.opened(name).io
+    }
+
+    /// Where an array of the plan is.
+    pub fn array_location(&self, name: &str) -> &Location {
+        &self.opened(name).location
+    }
+
+    /// Writes the metadata of an array: from now on it can be opened.
+    pub fn publish(&self, name: &str) -> Result<(), TaskError> {
+        let a = self.opened(name);
+        publish_array(&a.location, &a.meta).map_err(|source| TaskError::Open { array: name.into(), source })
+    }
+
+    /// Removes the metadata of an array: from now on it cannot be opened.
+    pub fn unpublish(&self, name: &str) -> Result<(), TaskError> {
+        let remove = || -> Result<(), StorageError> {
+            let store = Store::open(&self.opened(name).location)?;
+            for key in ["zarr.json", ".zarray", ".zattrs"] {
+                store.delete(key)?;
+            }
+            Ok(())
+        };
+        remove().map_err(|source| TaskError::Open { array: name.into(), source })
+    }
+
+    /// Deletes everything under an array's name.
+    pub fn clear(&self, name: &str) -> Result<(), TaskError> {
+        let remove = || Store::open(&self.opened(name).location)?.delete_prefix("").map(|_| ());
+        remove().map_err(|source| TaskError::Open { array: name.into(), source })
+    }
+}

@@ -1,0 +1,158 @@
+//! The task function.
+
+use crate::evaluate::{Known, evaluate};
+use crate::{TaskContext, TaskError};
+use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
+use chunkwise_plan::schedule::{Pass, Schedule};
+use chunkwise_plan::{Program, Stage, TaskReport, WrittenChunk, memory};
+use chunkwise_storage::StorageError;
+use chunkwise_types::{Region, unravel};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes that this task needs, known before it reads anything.
+pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
+    let s = &ctx.plan.stages[stage];
+    memory::need(&ctx.plan.arrays, s, &s.task_regions(task)).total
+}
+
+/// Runs one task: reads, evaluates, writes whole chunks, and says what it wrote.
+///
+/// # Errors
+/// See [`TaskError`]; [`TaskError::class`] says whether trying again can help. A failed task leaves only whole, correct chunks.
+pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
+    let started = std::time::Instant::now();
+    let Some(s) = ctx.plan.stages.get(stage).filter(|s| task < s.tasks()) else {
+        return Err(TaskError::NoSuchTask { stage, task });
+    };
+    let regions = s.task_regions(task);
+    let need = memory::need(&ctx.plan.arrays, s, &regions).total;
+    if need > ctx.plan.task_budget() {
+        return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
+    }
+    let mut run = Run { ctx, stage, task, program: &s.program, cancel, bytes_read: 0 };
+    let blocks = run.evaluate(s, &regions)?;
+    let written = run.write(s, &regions, blocks)?;
+    Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
+}
+
+struct Run<'a> {
+    ctx: &'a TaskContext,
+    stage: usize,
+    task: u64,
+    program: &'a Program,
+    cancel: &'a AtomicBool,
+    bytes_read: u64,
+}
+
+impl Run<'_> {
+    fn kernel(&self, step: usize) -> impl FnOnce(KernelError) -> TaskError + '_ {
+        move |source| TaskError::Kernel { stage: self.stage, task: self.task, step, source }
+    }
+
+    fn storage(&self) -> impl FnOnce(StorageError) -> TaskError + '_ {
+        move |source| TaskError::Storage { stage: self.stage, task: self.task, source }
+    }
+
+    fn check(&self) -> Result<(), TaskError> {
+        if self.cancel.load(Ordering::Relaxed) { Err(TaskError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Loads the leaves of a pass.
+    fn load(&mut self, pass: &Pass, known: &mut Known) -> Result<(), TaskError> {
+        for (k, step) in self.program.steps.iter().enumerate() {
+            let Some(name) = &step.read else { continue };
+            known[k].clear();
+            for region in &pass.demands[k] {
+                self.check()?;
+                let io = self.ctx.array(name);
+                let mut read = 0;
+                let block = Block::from_bytes_with(step.ty.dtype, &region.shape, |bytes| {
+                    read = io.read_region(region, bytes)?.bytes_read;
+                    Ok(())
+                })
+                .map_err(self.storage())?;
+                self.bytes_read += read;
+                known[k].push(Part { region: region.clone(), block });
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<Block>, TaskError> {
+        let schedule = Schedule::new(stage, regions);
+        let mut known: Known = vec![Vec::new(); self.program.steps.len()];
+        for phase in &schedule.phases {
+            let nodes: Vec<Node<'_>> = phase
+                .folds
+                .iter()
+                .filter_map(|(k, _)| {
+                    let step = &self.program.steps[*k];
+                    Some(Node { kernel: step.kernel.as_ref()?, inputs: &schedule.types[*k], output: &step.ty })
+                })
+                .collect();
+            let mut folds: Vec<Box<dyn Fold>> = Vec::new();
+            for (node, (k, region)) in nodes.iter().zip(&phase.folds) {
+                folds.push(node.start_fold(region).map_err(self.kernel(*k))?);
+            }
+            for window in &phase.windows {
+                let pass = schedule.step_pass(self.program, phase, window);
+                self.load(&pass, &mut known)?;
+                for tile in &pass.tiles {
+                    self.check()?;
+                    let wants: Vec<(usize, Region)> =
+                        pass.wants.iter().map(|(k, r)| (*k, if pass.tiles.len() > 1 { tile.clone() } else { r.clone() })).collect();
+                    let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
+                    let mut parts = wants.into_iter().zip(blocks).map(|((_, region), block)| Part { region, block });
+                    for (fold, (k, _)) in folds.iter_mut().zip(&phase.folds) {
+                        let own: Vec<Part> = parts.by_ref().take(self.program.steps[*k].inputs.len()).collect();
+                        fold.fold(&own).map_err(self.kernel(*k))?;
+                    }
+                }
+            }
+            for (fold, (k, region)) in folds.into_iter().zip(&phase.folds) {
+                let block = fold.finish().map_err(self.kernel(*k))?;
+                known[*k].push(Part { region: region.clone(), block });
+            }
+        }
+        let pass = schedule.output_pass(self.program);
+        self.load(&pass, &mut known)?;
+        if let [_] = pass.tiles.as_slice() {
+            return evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e));
+        }
+        let mut out: Vec<Block> = pass.wants.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
+        for tile in &pass.tiles {
+            self.check()?;
+            let wants: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
+            let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            for (whole, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&pass.wants)) {
+                whole.assign(&tile.relative_to(region), block);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes the whole chunks of every output, in the order of the grid.
+    fn write(&self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
+        let mut written = Vec::new();
+        for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
+            let io = self.ctx.array(&output.array);
+            let grid = &self.ctx.plan.arrays[&output.array].grid;
+            let touched = grid.touched(region);
+            for k in 0..touched.volume() {
+                self.check()?;
+                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                let chunk = grid.region(&index);
+                let piece = block.slice(&chunk.relative_to(region)).contiguous();
+                let bytes = piece.as_bytes().unwrap_or_default();
+                let done = io.write_chunk(&index, bytes).map_err(self.storage())?;
+                written.push(WrittenChunk {
+                    array: output.array.clone(),
+                    chunk: index,
+                    bytes: done.bytes,
+                    xxh3: format!("{:016x}", done.xxh3),
+                });
+            }
+        }
+        Ok(written)
+    }
+}
