@@ -26,7 +26,7 @@ def main():
     parser.add_argument("source", help="monthly_navy_winds.cdf")
     parser.add_argument("target", nargs="?", default=str(here / "winds.zarr"))
     parser.add_argument(
-        "--keepbits", type=int, default=None, help="round to this many mantissa bits (default: keep every bit)"
+        "--keepbits", type=int, default=10, help="round to this many mantissa bits (23 keeps every bit; default: %(default)s)"
     )
     args = parser.parse_args()
 
@@ -72,7 +72,7 @@ def main():
         values = source.variables[variable].data.astype("<f4")
         missing = np.float32(source.variables[variable].missing_value)
         values = np.where(values == missing, np.float32("nan"), values)
-        if args.keepbits is not None:
+        if args.keepbits < 23:
             values = bitround(values, args.keepbits)
             attributes = {**attributes, "significant_bits": args.keepbits}
         array = root.create_array(

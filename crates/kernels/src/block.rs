@@ -201,7 +201,7 @@ impl Block {
 
 /// A contiguous array from a vector of exactly `shape`'s volume.
 pub(crate) fn from_vec<T: BlockElement>(shape: &[u64], data: Vec<T>) -> ArcArray<T, IxDyn> {
-    let flat = ArcArray::from(data);
     let want = dims(shape);
-    flat.to_shape(want.clone()).map(|a| a.into_owned().into_shared()).unwrap_or_else(|_| ArcArray::from_elem(want, T::default()))
+    debug_assert_eq!(data.len() as u64, chunkwise_types::volume(shape));
+    ArcArray::from_shape_vec(want.clone(), data).unwrap_or_else(|_| ArcArray::from_elem(want, T::default()))
 }

@@ -25,7 +25,7 @@ impl ArrayType {
 
 /// One physical kernel with its parameters. The number and the order of the inputs are the kernel's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kernel {
     /// Elements made from their index alone; no inputs.
     Create {
@@ -221,7 +221,7 @@ impl Node<'_> {
         match self.kernel {
             Kernel::View { .. } => 0,
             // Operands that are not contiguous, or of another dtype than the function computes in, are converted first.
-            Kernel::Element { .. } => demanded.iter().fold(0u64, |a, &v| a.saturating_add(v.saturating_mul(16).min(v.saturating_mul(16)))),
+            Kernel::Element { .. } => demanded.iter().fold(0u64, |a, &v| a.saturating_add(v.saturating_mul(16))),
             Kernel::Cast => 0,
             Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => self.accumulator(region),
             Kernel::Reshape => demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum(),

@@ -30,5 +30,5 @@ pub use gather::{AxisMap, PadMode};
 pub use kernel::{ArrayType, Demand, Fold, Kernel, Node, Part, Window};
 pub use random::Distribution;
 pub use reduce::ReduceOp;
-pub use stencil::Stencil;
+pub use stencil::{Stencil, StencilOp};
 pub use view::ViewAxis;

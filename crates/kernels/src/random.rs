@@ -81,9 +81,7 @@ pub(crate) fn compute(
     let key = seed ^ mix(stream);
     let shape = &output.shape;
     match (distribution, output.dtype) {
-        (Distribution::Uniform, DType::Float32) => {
-            fill(shape, region, |i| ((words(key, i)[0] >> 40) as f32) * (1.0 / (1u32 << 24) as f32))
-        }
+        (Distribution::Uniform, DType::Float32) => fill(shape, region, |i| ((words(key, i)[0] >> 40) as f32) * (1.0 / (1u32 << 24) as f32)),
         (Distribution::Uniform, DType::Float64) => fill(shape, region, |i| unit(words(key, i)[0])),
         (Distribution::Normal, DType::Float32) => fill(shape, region, |i| normal(words(key, i)) as f32),
         (Distribution::Normal, DType::Float64) => fill(shape, region, |i| normal(words(key, i))),

@@ -111,10 +111,8 @@ fn windows<T: BlockElement>(
 ) -> Block {
     let shape: Vec<usize> = a.shape().iter().zip(window).map(|(n, &w)| (n + 1).saturating_sub(w as usize)).collect();
     let mut out = Array::from_elem(IxDyn(&shape), T::default());
-    let offsets: Vec<(Vec<usize>, f64)> = weights
-        .iter()
-        .map(|&(k, w)| (chunkwise_types::unravel(k, window).into_iter().map(|i| i as usize).collect(), w))
-        .collect();
+    let offsets: Vec<(Vec<usize>, f64)> =
+        weights.iter().map(|&(k, w)| (chunkwise_types::unravel(k, window).into_iter().map(|i| i as usize).collect(), w)).collect();
     let tile = |mut out: ArrayViewMutD<'_, T>, row: usize| {
         for (n, (offset, w)) in offsets.iter().enumerate() {
             let mut view: ArrayViewD<'_, T> = a.view();

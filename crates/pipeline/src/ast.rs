@@ -72,6 +72,7 @@ pub enum ExprKind {
 }
 
 /// One item between the brackets of an index.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexItem {
     /// An integer, a list of integers, or any other expression.

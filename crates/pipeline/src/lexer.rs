@@ -95,7 +95,9 @@ fn number(rest: &str, at: usize) -> Result<(Tok, usize), SyntaxError> {
     };
     let mut end = digits(0);
     let mut float = false;
-    if bytes.get(end) == Some(&b'.') && !bytes.get(end + 1).is_some_and(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E' | b'j' | b'J')) {
+    if bytes.get(end) == Some(&b'.')
+        && !bytes.get(end + 1).is_some_and(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E' | b'j' | b'J'))
+    {
         // `1..` and `1...` leave the dots to whoever comes next.
         if bytes.get(end + 1) != Some(&b'.') {
             float = true;

@@ -17,8 +17,6 @@ pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
-pub use document::{
-    ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document,
-};
+pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
 pub use parser::parse_expr;

@@ -40,9 +40,8 @@ pub fn parse_expr(text: &str) -> Result<Expr, SyntaxError> {
 }
 
 /// Names that cannot be given to inputs, arrays or parameters, because the language uses them.
-pub const RESERVED: &[&str] = &[
-    "True", "False", "None", "nan", "inf", "pi", "e", "newaxis", "and", "or", "not", "if", "else", "in", "is", "lambda", "for",
-];
+pub const RESERVED: &[&str] =
+    &["True", "False", "None", "nan", "inf", "pi", "e", "newaxis", "and", "or", "not", "if", "else", "in", "is", "lambda", "for"];
 
 type Built = (Expr, usize);
 
@@ -224,14 +223,11 @@ impl Parser {
     }
 
     /// Reads `item, item, …` and the closing bracket; the opening one is the current token.
-    fn bracketed(
-        &mut self,
-        close: &'static str,
-        item: &mut dyn FnMut(&mut Self) -> Result<(), SyntaxError>,
-    ) -> Result<bool, SyntaxError> {
+    fn bracketed(&mut self, close: &'static str, item: &mut dyn FnMut(&mut Self) -> Result<(), SyntaxError>) -> Result<bool, SyntaxError> {
         let open = self.span();
         let what = if close == ")" { "parenthesis" } else { "bracket" };
-        let unclosed = || error(open.clone(), format!("the {what} is not closed"), Some(if close == ")" { "add a ')'" } else { "add a ']'" }));
+        let unclosed =
+            || error(open.clone(), format!("the {what} is not closed"), Some(if close == ")" { "add a ')'" } else { "add a ']'" }));
         self.bump();
         let mut comma = false;
         loop {

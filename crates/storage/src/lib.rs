@@ -1,1 +1,19 @@
-//! stub
+//! Zarr arrays in filesystems and object stores.
+//!
+//! Bytes move through `object_store`; metadata and codecs are `zarrs`'. Nothing of zarrs' own storage layer is used: its filesystem
+//! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is
+//! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
+
+mod chunks;
+mod error;
+mod group;
+mod location;
+mod meta;
+mod store;
+
+pub use chunks::{ArrayIo, ChunkWritten, ReadStats};
+pub use error::StorageError;
+pub use group::{NodeKind, TreeNode, consolidate, ensure_group, list_tree};
+pub use location::Location;
+pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_array};
+pub use store::{Counters, Store};

@@ -186,8 +186,8 @@ impl ElementOp {
                 refuse_if(complex)?;
                 same(common.to_inexact())
             }
-            Acos | Acosh | Asin | Asinh | Atan | Atanh | Cos | Cosh | Divide | Exp | Expm1 | Log | Log1p | Log2 | Log10 | Reciprocal | Sin
-            | Sinh | Sqrt | Tan | Tanh => same(common.to_inexact()),
+            Acos | Acosh | Asin | Asinh | Atan | Atanh | Cos | Cosh | Divide | Exp | Expm1 | Log | Log1p | Log2 | Log10 | Reciprocal
+            | Sin | Sinh | Sqrt | Tan | Tanh => same(common.to_inexact()),
         }
     }
 }

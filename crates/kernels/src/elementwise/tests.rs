@@ -76,7 +76,10 @@ fn integers_never_panic() {
     use ElementOp::*;
     assert_eq!(bin::<_, _, i32>(FloorDivide, &[7, -7, 7, -7, 5, i32::MIN], &[2, 2, -2, -2, 0, -1]), [3, -4, -4, 3, 0, i32::MIN]);
     assert_eq!(bin::<_, _, i32>(Remainder, &[7, -7, 7, -7, 5, i32::MIN], &[3, 3, -3, -3, 0, -1]), [1, 2, -2, -1, 0, 0]);
-    assert_eq!(bin::<_, _, i8>(Pow, &[2i8, 2, -1, -1, 1, 0, 0, 3, -2], &[3i8, -1, -3, -2, -9, -1, 0, 5, 7]), [8, 0, -1, 1, 1, 0, 1, -13, -128]);
+    assert_eq!(
+        bin::<_, _, i8>(Pow, &[2i8, 2, -1, -1, 1, 0, 0, 3, -2], &[3i8, -1, -3, -2, -9, -1, 0, 5, 7]),
+        [8, 0, -1, 1, 1, 0, 1, -13, -128]
+    );
     assert_eq!(bin::<_, _, u64>(Pow, &[3u64], &[u64::MAX]), [12297829382473034411]);
     assert_eq!(bin::<_, _, i8>(Add, &[127i8], &[1i8]), [-128]);
     assert_eq!(un::<_, i8>(Abs, &[-128i8, -3]), [-128, 3]);
@@ -116,7 +119,7 @@ fn floats() {
     assert!((bin::<_, _, f64>(Logaddexp, &[0.0], &[0.0])[0] - 2f64.ln()).abs() < 1e-16);
     assert_eq!(bin::<_, _, f64>(Nextafter, &[1.0, 1.0, 0.0], &[2.0, 1.0, -1.0]), [1.0 + f64::EPSILON, 1.0, -5e-324]);
     assert_eq!(bin::<_, _, f64>(Copysign, &[3.0, -2.0], &[-0.0, 1.0]), [-3.0, 2.0]);
-    assert_eq!(bin::<_, _, f64>(Hypot, &[3e200], &[4e200]), [5e200]);
+    assert!((bin::<_, _, f64>(Hypot, &[3e200], &[4e200])[0] / 5e200 - 1.0).abs() < 1e-15);
     assert_eq!(bin::<_, _, f64>(Divide, &[1i32, 0], &[0i32, 2]), [INF, 0.0]);
     assert_eq!(un::<_, f64>(Sqrt, &[9i32]), [3.0]);
     assert_eq!(un::<_, f64>(Acosh, &[1.0, f64::MAX]), [0.0, f64::MAX.ln() + std::f64::consts::LN_2]);
@@ -183,7 +186,10 @@ fn complex() {
     assert_eq!(un::<_, Complex64>(Round, &[c(0.5, 1.5)]), [c(0.0, 2.0)]);
     assert_eq!(bin::<_, _, Complex64>(Divide, &[c(1e300, 1e300)], &[c(1e300, 1e300)]), [c(1.0, 0.0)]);
     assert!(bin::<_, _, Complex64>(Divide, &[c(1.0, 0.0)], &[c(0.0, 0.0)])[0].re.is_infinite());
-    assert_eq!(bin::<_, _, Complex64>(Pow, &[c(1.0, 1.0), c(0.0, 0.0), c(0.0, 0.0)], &[2.0, 0.0, 3.0]), [c(0.0, 2.0), c(1.0, 0.0), c(0.0, 0.0)]);
+    assert_eq!(
+        bin::<_, _, Complex64>(Pow, &[c(1.0, 1.0), c(0.0, 0.0), c(0.0, 0.0)], &[2.0, 0.0, 3.0]),
+        [c(0.0, 2.0), c(1.0, 0.0), c(0.0, 0.0)]
+    );
     let tiny = un::<_, Complex64>(Log1p, &[c(1e-20, 1e-20)])[0];
     assert!((tiny - c(1e-20, 1e-20)).norm() < 1e-34);
     assert_eq!(bin::<_, _, bool>(Equal, &[c(1.0, 2.0)], &[c(1.0, 3.0)]), [false]);

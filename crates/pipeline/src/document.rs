@@ -1,0 +1,491 @@
+//! The pipeline file: inputs, arrays, outputs, parameters and the spec.
+//!
+//! [`parse_document`] reads a file and checks everything that can be checked without opening data: keys, names, expressions and the
+//! order of arrays. It stops at the first mistake, and says where in the file it is.
+
+use crate::node::{Data, Node, read};
+use crate::{Expr, PipelineError, Spanned, SyntaxError, parse_expr, parser::RESERVED, suggest};
+use chunkwise_types::ByteSize;
+use std::{collections::HashMap, ops::Range};
+
+/// The format of a pipeline file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Format {
+    Yaml,
+    Json,
+    Toml,
+}
+
+impl Format {
+    /// The format a file's name ends in (`.yaml`, `.yml`, `.json`, `.toml`).
+    pub fn from_path(path: &std::path::Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "yaml" | "yml" => Some(Format::Yaml),
+            "json" => Some(Format::Json),
+            "toml" => Some(Format::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// An array that is read.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Its name in expressions.
+    pub name: Spanned<String>,
+    /// Where it is stored.
+    pub url: Spanned<String>,
+    /// Whether to apply the CF conventions (`scale_factor`, `add_offset`, `_FillValue`).
+    pub decode_cf: bool,
+}
+
+/// Maps places in an expression's text to places in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextMap {
+    whole: Range<usize>,
+    /// (start in the text, start in the file), a line each; empty when the text is not verbatim in the file.
+    lines: Vec<(usize, usize)>,
+}
+
+impl TextMap {
+    fn new(file: &str, node: &Node) -> Self {
+        let mut lines = Vec::new();
+        let (mut at, mut cursor) = (0, node.span.start);
+        for line in node.raw.split_inclusive('\n') {
+            let content = line.trim();
+            if !content.is_empty() {
+                let found = file.get(cursor..node.span.end).and_then(|rest| rest.find(content));
+                let Some(found) = found else { return Self { whole: node.span.clone(), lines: Vec::new() } };
+                lines.push((at + (line.len() - line.trim_start().len()), cursor + found));
+                cursor += found + content.len();
+            }
+            at += line.len();
+        }
+        Self { whole: node.span.clone(), lines }
+    }
+
+    /// The range of the file that a range of the expression's text came from; the whole value if that is not known.
+    pub fn locate(&self, span: Range<usize>) -> Range<usize> {
+        let place = |at: usize| self.lines.iter().rev().find(|l| l.0 <= at).map(|l| l.1 + (at - l.0));
+        match (place(span.start), place(span.end)) {
+            (Some(start), Some(end)) => start..end.clamp(start, self.whole.end.max(start)),
+            _ => self.whole.clone(),
+        }
+    }
+}
+
+/// An array defined by an expression.
+#[derive(Debug, Clone)]
+pub struct ArrayDef {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// The expression as written.
+    pub text: Spanned<String>,
+    /// The expression.
+    pub expr: Expr,
+    /// From spans in `expr` to spans in the file.
+    pub map: TextMap,
+}
+
+/// A dimension, by name or by number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// By name.
+    Name(String),
+    /// By position; negative counts from the end.
+    Number(i64),
+}
+
+/// Chunk lengths along some dimensions; -1 means the whole dimension.
+pub type ChunkSpec = Vec<(Spanned<Dim>, i64)>;
+
+/// An array that is written.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Where it is stored.
+    pub url: Spanned<String>,
+    /// The name or expression as written.
+    pub array: Spanned<String>,
+    /// The expression.
+    pub expr: Expr,
+    /// From spans in `expr` to spans in the file.
+    pub map: TextMap,
+    /// Chunk lengths, if given.
+    pub chunks: Option<ChunkSpec>,
+    /// Shard lengths, if given.
+    pub shards: Option<ChunkSpec>,
+    /// The codec, if given.
+    pub codec: Option<Spanned<String>>,
+    /// Attributes to store with the array.
+    pub attributes: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub enum ParameterValue {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(String),
+}
+
+/// A named constant.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Its value.
+    pub value: Spanned<ParameterValue>,
+}
+
+/// How to run.
+#[derive(Debug, Clone, Default)]
+pub struct Spec {
+    /// Memory a task may use.
+    pub allowed_mem: Option<Spanned<ByteSize>>,
+    /// Where intermediate arrays go.
+    pub work_dir: Option<Spanned<String>>,
+    /// The executor's name.
+    pub executor: Option<Spanned<String>>,
+    /// How many workers.
+    pub workers: Option<Spanned<usize>>,
+}
+
+/// A checked pipeline file.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Arrays read, in file order.
+    pub inputs: Vec<Input>,
+    /// Arrays defined, in file order.
+    pub arrays: Vec<ArrayDef>,
+    /// Arrays written, in file order.
+    pub outputs: Vec<Output>,
+    /// Named constants.
+    pub parameters: Vec<Parameter>,
+    /// How to run.
+    pub spec: Spec,
+    order: Vec<usize>,
+    text: String,
+}
+
+impl Document {
+    /// The arrays, each after those it depends on, otherwise in file order.
+    pub fn order(&self) -> Vec<&ArrayDef> {
+        self.order.iter().filter_map(|i| self.arrays.get(*i)).collect()
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// An error about a place in the file.
+    pub fn error(&self, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> PipelineError {
+        PipelineError::new(&self.text, span, message, label)
+    }
+
+    /// Overrides a parameter, as `--set NAME=VALUE` does. The value is read as in YAML; a text parameter stays text.
+    pub fn set_parameter(&mut self, name: &str, value: &str) -> Result<(), PipelineError> {
+        if let Some(p) = self.parameters.iter_mut().find(|p| p.name.value == name) {
+            let text = || ParameterValue::Str(value.to_string());
+            p.value.value = match (&p.value.value, value.parse::<i128>(), value.parse::<f64>(), value.parse::<bool>()) {
+                (ParameterValue::Str(_), ..) => text(),
+                (ParameterValue::Float(_), _, Ok(f), _) => ParameterValue::Float(f),
+                (_, Ok(i), ..) => ParameterValue::Int(i),
+                (_, _, Ok(f), _) => ParameterValue::Float(f),
+                (_, _, _, Ok(b)) => ParameterValue::Bool(b),
+                _ => return Err(self.bad_parameter(name, value)),
+            };
+            return Ok(());
+        }
+        let known = suggest(name, self.parameters.iter().map(|p| p.name.value.as_str()));
+        Err(self.error(0..0, format!("there is no parameter named '{name}'"), "in this file").with_help_opt(did_you_mean(known)))
+    }
+
+    fn bad_parameter(&self, name: &str, value: &str) -> PipelineError {
+        let span = self.parameters.iter().find(|p| p.name.value == name).map_or(0..0, |p| p.value.span.clone());
+        self.error(span, format!("'{value}' is not a number"), format!("'{name}' is a number"))
+    }
+}
+
+fn did_you_mean(suggestion: Option<String>) -> Option<String> {
+    suggestion.map(|s| format!("did you mean '{s}'?"))
+}
+
+/// Reads and checks a pipeline file.
+pub fn parse_document(text: &str, format: Format) -> Result<Document, PipelineError> {
+    let root = read(text, format)?;
+    let r = Reader { text };
+    let mut d = Document {
+        inputs: Vec::new(),
+        arrays: Vec::new(),
+        outputs: Vec::new(),
+        parameters: Vec::new(),
+        spec: Spec::default(),
+        order: Vec::new(),
+        text: text.to_string(),
+    };
+    let sections = ["inputs", "arrays", "outputs", "spec", "parameters"];
+    let mut names: HashMap<String, Range<usize>> = HashMap::new();
+    for (key, node) in r.fields(&root, &sections, "the pipeline file")? {
+        if key == "spec" {
+            d.spec = r.spec(node)?;
+            continue;
+        }
+        for (k, v) in r.map(node, &format!("'{key}'"))? {
+            if key == "outputs" {
+                d.outputs.push(r.output(k, v)?);
+                continue;
+            }
+            let name = r.identifier(k)?;
+            if let Some(first) = names.insert(name.value.clone(), name.span.clone()) {
+                let e = r.error(&name.span, format!("the name '{}' is defined twice", name.value), "defined again here");
+                return Err(e.with_label(first, "first defined here"));
+            }
+            match key {
+                "inputs" => d.inputs.push(r.input(name, v)?),
+                "arrays" => {
+                    let (text, expr, map) = r.expression(v)?;
+                    d.arrays.push(ArrayDef { name, text, expr, map });
+                }
+                _ => d.parameters.push(Parameter { name, value: r.parameter(v)? }),
+            }
+        }
+    }
+    let mut urls: HashMap<String, Range<usize>> = HashMap::new();
+    for o in &d.outputs {
+        if let Some(first) = urls.insert(o.url.value.trim_end_matches('/').to_string(), o.url.span.clone()) {
+            let e = r.error(&o.url.span, format!("the output '{}' is given twice", o.url.value), "given again here");
+            return Err(e.with_label(first, "first given here"));
+        }
+    }
+    let expressions = d.arrays.iter().map(|a| (&a.expr, &a.map)).chain(d.outputs.iter().map(|o| (&o.expr, &o.map)));
+    for (expr, map) in expressions {
+        if let Some((name, span)) = expr.names().into_iter().find(|(n, _)| !names.contains_key(*n)) {
+            let help = match name {
+                "np" | "numpy" | "xr" | "xp" | "da" => Some(format!("functions need no prefix: write mean(x), not {name}.mean(x)")),
+                n if n.parse::<chunkwise_types::DType>().is_ok() => Some(format!("write a dtype as text: \"{n}\"")),
+                _ => did_you_mean(suggest(name, names.keys().map(String::as_str))),
+            };
+            return Err(r
+                .error(&map.locate(span), format!("'{name}' is not defined"), "not an input, array or parameter")
+                .with_help_opt(help));
+        }
+    }
+    d.order = order(&d)?;
+    Ok(d)
+}
+
+/// Depth-first, with its own stack because a chain of arrays can be long.
+fn order(d: &Document) -> Result<Vec<usize>, PipelineError> {
+    let index: HashMap<&str, usize> = d.arrays.iter().enumerate().map(|(i, a)| (a.name.value.as_str(), i)).collect();
+    let needs: Vec<Vec<usize>> =
+        d.arrays.iter().map(|a| a.expr.names().into_iter().filter_map(|(n, _)| index.get(n).copied()).collect()).collect();
+    let mut done = vec![false; needs.len()];
+    let mut entered = vec![false; needs.len()];
+    let mut out = Vec::new();
+    for root in 0..needs.len() {
+        let mut stack = vec![(root, 0)];
+        while let Some((i, next)) = stack.pop() {
+            if done[i] {
+                continue;
+            }
+            entered[i] = true;
+            let Some(&j) = needs[i].get(next) else {
+                done[i] = true;
+                out.push(i);
+                continue;
+            };
+            stack.push((i, next + 1));
+            if entered[j] && !done[j] {
+                let from = stack.iter().position(|(k, _)| *k == j).unwrap_or(0);
+                let mut cycle: Vec<&str> = stack[from..].iter().map(|(k, _)| d.arrays[*k].name.value.as_str()).collect();
+                cycle.push(&d.arrays[j].name.value);
+                let message = format!("arrays depend on each other: {}", cycle.join(" → "));
+                return Err(d.error(d.arrays[j].name.span.clone(), message, "part of a cycle"));
+            }
+            stack.push((j, 0));
+        }
+    }
+    Ok(out)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+type Result1<T> = Result<T, PipelineError>;
+
+impl Reader<'_> {
+    fn error(&self, span: &Range<usize>, message: impl Into<String>, label: impl Into<String>) -> PipelineError {
+        PipelineError::new(self.text, span.clone(), message, label)
+    }
+    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> PipelineError {
+        self.error(&node.span, format!("{what} must be {wanted}, not {}", node.kind()), "this value")
+    }
+
+    fn map<'n>(&self, node: &'n Node, what: &str) -> Result1<&'n [(Node, Node)]> {
+        match &node.data {
+            Data::Map(entries) => {
+                for (k, _) in entries {
+                    if matches!(k.data, Data::Map(_) | Data::Seq(_)) {
+                        return Err(self.wrong(k, "a key", "text"));
+                    }
+                }
+                Ok(entries)
+            }
+            Data::Null => Ok(&[]),
+            _ => Err(self.wrong(node, what, "a mapping")),
+        }
+    }
+
+    /// The entries of a mapping whose keys are known.
+    fn fields<'n>(&self, node: &'n Node, known: &[&'static str], what: &str) -> Result1<Vec<(&'static str, &'n Node)>> {
+        let mut out: Vec<(&'static str, &Node)> = Vec::new();
+        for (k, v) in self.map(node, what)? {
+            let Some(key) = known.iter().find(|n| **n == k.raw) else {
+                let help = did_you_mean(suggest(&k.raw, known.iter().copied())).unwrap_or(format!("known keys: {}", known.join(", ")));
+                return Err(self.error(&k.span, format!("unknown key '{}' in {what}", k.raw), "not a known key").with_help(help));
+            };
+            if out.iter().any(|(n, _)| n == key) {
+                return Err(self.error(&k.span, format!("the key '{key}' is given twice"), "given again here"));
+            }
+            out.push((key, v));
+        }
+        Ok(out)
+    }
+
+    fn string(&self, node: &Node, what: &str) -> Result1<Spanned<String>> {
+        match node.data {
+            Data::Str if !node.raw.trim().is_empty() => Ok(Spanned::new(node.raw.clone(), node.span.clone())),
+            Data::Str => Err(self.error(&node.span, format!("{what} is empty"), "this value")),
+            _ => Err(self.wrong(node, what, "text")),
+        }
+    }
+
+    fn identifier(&self, key: &Node) -> Result1<Spanned<String>> {
+        let name = key.raw.as_str();
+        let mut chars = name.chars();
+        let fits = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
+        if !fits {
+            let e = self.error(&key.span, format!("'{name}' cannot be used as a name"), "this name");
+            return Err(e.with_help("a name is made of letters, digits and underscores and does not begin with a digit"));
+        }
+        if RESERVED.contains(&name) {
+            let e = self.error(&key.span, format!("'{name}' cannot be used as a name"), "this name");
+            return Err(e.with_help(format!("'{name}' has a meaning in expressions; choose another name")));
+        }
+        Ok(Spanned::new(name.to_string(), key.span.clone()))
+    }
+
+    fn expression(&self, node: &Node) -> Result1<(Spanned<String>, Expr, TextMap)> {
+        if matches!(node.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
+            let e = self.wrong(node, "an expression", "text");
+            return Err(e.with_help("put an expression that begins with [ or { in quotes"));
+        }
+        let map = TextMap::new(self.text, node);
+        let expr = parse_expr(&node.raw).map_err(|SyntaxError { message, span, help }| {
+            self.error(&map.locate(span), message, "in this expression").with_help_opt(help)
+        })?;
+        Ok((Spanned::new(node.raw.clone(), node.span.clone()), expr, map))
+    }
+
+    fn input(&self, name: Spanned<String>, node: &Node) -> Result1<Input> {
+        if !matches!(node.data, Data::Map(_)) {
+            return Ok(Input { name, url: self.string(node, "the location of an input")?, decode_cf: false });
+        }
+        let (mut url, mut decode_cf) = (None, false);
+        for (key, v) in self.fields(node, &["url", "decode_cf"], "an input")? {
+            match (key, &v.data) {
+                ("url", _) => url = Some(self.string(v, "'url'")?),
+                (_, Data::Bool(b)) => decode_cf = *b,
+                _ => return Err(self.wrong(v, "'decode_cf'", "true or false")),
+            }
+        }
+        let missing = || self.error(&name.span, format!("the input '{}' has no 'url'", name.value), "this input");
+        Ok(Input { url: url.ok_or_else(missing)?, name, decode_cf })
+    }
+
+    fn output(&self, key: &Node, node: &Node) -> Result1<Output> {
+        let url = Spanned::new(key.raw.clone(), key.span.clone());
+        if url.value.trim().is_empty() {
+            return Err(self.error(&url.span, "the location of an output is empty", "this key"));
+        }
+        let (mut array, mut chunks, mut shards, mut codec) = (None, None, None, None);
+        let mut attributes = serde_json::Map::new();
+        if matches!(node.data, Data::Map(_)) {
+            for (key, v) in self.fields(node, &["array", "chunks", "shards", "codec", "attributes"], "an output")? {
+                match key {
+                    "array" => array = Some(self.expression(v)?),
+                    "chunks" => chunks = Some(self.chunks(v, key)?),
+                    "shards" => shards = Some(self.chunks(v, key)?),
+                    "codec" => codec = Some(self.string(v, "'codec'")?),
+                    _ => attributes = self.map(v, "'attributes'")?.iter().map(|(k, v)| (k.raw.clone(), v.to_json())).collect(),
+                }
+            }
+        } else {
+            array = Some(self.expression(node)?);
+        }
+        let missing = || self.error(&url.span, format!("the output '{}' has no 'array'", url.value), "this output");
+        let (array, expr, map) = array.ok_or_else(missing)?;
+        Ok(Output { url, array, expr, map, chunks, shards, codec, attributes })
+    }
+
+    fn chunks(&self, node: &Node, what: &str) -> Result1<ChunkSpec> {
+        let length = |v: &Node| match v.data {
+            Data::Int(n) if n == -1 || (1..=i64::MAX as i128).contains(&n) => Ok(n as i64),
+            _ => {
+                Err(self.error(&v.span, format!("a length in '{what}' must be a positive integer, or -1 for the whole dimension"), "here"))
+            }
+        };
+        if let Data::Seq(items) = &node.data {
+            let dim = |(i, v): (usize, &Node)| Ok((Spanned::new(Dim::Number(i as i64), v.span.clone()), length(v)?));
+            return items.iter().enumerate().map(dim).collect();
+        }
+        let mut out: ChunkSpec = Vec::new();
+        for (k, v) in self.map(node, &format!("'{what}'"))? {
+            let dim = k.raw.parse().map_or_else(|_| Dim::Name(k.raw.clone()), Dim::Number);
+            if out.iter().any(|(d, _)| d.value == dim) {
+                return Err(self.error(&k.span, format!("the dimension '{}' is given twice", k.raw), "given again here"));
+            }
+            if out.len() >= 64 {
+                return Err(self.error(&k.span, "an array has at most 64 dimensions", "one too many"));
+            }
+            out.push((Spanned::new(dim, k.span.clone()), length(v)?));
+        }
+        Ok(out)
+    }
+
+    fn parameter(&self, node: &Node) -> Result1<Spanned<ParameterValue>> {
+        let value = match node.data {
+            Data::Bool(b) => ParameterValue::Bool(b),
+            Data::Int(i) => ParameterValue::Int(i),
+            Data::Float(f) => ParameterValue::Float(f),
+            Data::Str => ParameterValue::Str(node.raw.clone()),
+            _ => return Err(self.wrong(node, "a parameter", "a number or text")),
+        };
+        Ok(Spanned::new(value, node.span.clone()))
+    }
+
+    fn spec(&self, node: &Node) -> Result1<Spec> {
+        let mut spec = Spec::default();
+        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers"], "'spec'")? {
+            match key {
+                "allowed_mem" => {
+                    let size =
+                        v.raw.parse().map_err(|e: chunkwise_types::ByteSizeError| self.error(&v.span, e.to_string(), "this size"))?;
+                    spec.allowed_mem = Some(Spanned::new(size, v.span.clone()));
+                }
+                "work_dir" => spec.work_dir = Some(self.string(v, "'work_dir'")?),
+                "executor" => spec.executor = Some(self.string(v, "'executor'")?),
+                _ => match v.data {
+                    Data::Int(n @ 1..=65536) => spec.workers = Some(Spanned::new(n as usize, v.span.clone())),
+                    _ => return Err(self.error(&v.span, "'workers' must be an integer from 1 to 65536", "this value")),
+                },
+            }
+        }
+        Ok(spec)
+    }
+}

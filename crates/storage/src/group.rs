@@ -1,0 +1,97 @@
+//! Groups, consolidated metadata and the tree of a store.
+
+use crate::meta::from_document;
+use crate::{ArrayMeta, Location, StorageError, Store};
+use serde_json::{Map, Value, json};
+
+/// A node of a store.
+#[derive(Debug, Clone)]
+pub struct TreeNode {
+    /// Its path below the root, empty for the root.
+    pub path: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// A group or an array.
+#[derive(Debug, Clone)]
+pub enum NodeKind {
+    /// A group with its attributes.
+    Group(Map<String, Value>),
+    /// An array; the message says why it cannot be read, if so.
+    Array(Result<Box<ArrayMeta>, String>),
+}
+
+fn read(store: &Store, key: &str) -> Result<Option<Value>, StorageError> {
+    let Some(data) = store.get(key)? else { return Ok(None) };
+    serde_json::from_slice(&data).map(Some).map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
+}
+
+/// Makes a group unless there is one.
+pub fn ensure_group(location: &Location, attributes: &Map<String, Value>) -> Result<(), StorageError> {
+    let store = Store::open(location)?;
+    if store.get("zarr.json")?.is_some() || store.get(".zgroup")?.is_some() {
+        return Ok(());
+    }
+    let doc = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
+    store.put("zarr.json", doc.to_string().into_bytes().into())
+}
+
+/// Writes the metadata of everything below a v3 group into the group's own document, as zarr-python does.
+pub fn consolidate(location: &Location) -> Result<(), StorageError> {
+    let store = Store::open(location)?;
+    let Some(mut root) = read(&store, "zarr.json")? else { return Ok(()) };
+    let mut nodes = Map::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for name in store.list_dirs(&folder)? {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if let Some(doc) = read(&store, &format!("{path}/zarr.json"))? {
+                if doc.get("node_type").and_then(Value::as_str) == Some("group") {
+                    folders.push(path.clone());
+                }
+                nodes.insert(path, doc);
+            }
+        }
+    }
+    nodes.sort_keys();
+    if let Some(object) = root.as_object_mut() {
+        object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
+    }
+    store.put("zarr.json", root.to_string().into_bytes().into())
+}
+
+/// Every group and array of a store.
+pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
+    let store = Store::open(location)?;
+    let mut out = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(path) = folders.pop() {
+        let key = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
+        let url = location.join(&path);
+        let kind = if let Some(doc) = read(&store, &key("zarr.json"))? {
+            if doc.get("node_type").and_then(Value::as_str) == Some("group") {
+                Some(NodeKind::Group(doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default()))
+            } else {
+                Some(NodeKind::Array(from_document(&url.to_string(), doc, 3).map(Box::new).map_err(|e| e.to_string())))
+            }
+        } else if store.get(&key(".zarray"))?.is_some() {
+            Some(NodeKind::Array(crate::open_array(&url).map(Box::new).map_err(|e| e.to_string())))
+        } else if store.get(&key(".zgroup"))?.is_some() {
+            let attributes = read(&store, &key(".zattrs"))?.and_then(|v| v.as_object().cloned()).unwrap_or_default();
+            Some(NodeKind::Group(attributes))
+        } else if path.is_empty() {
+            return Err(StorageError::NotFound { url: url.to_string() });
+        } else {
+            None
+        };
+        if let Some(kind) = kind {
+            if matches!(kind, NodeKind::Group(_)) {
+                folders.extend(store.list_dirs(&path)?.into_iter().map(|n| key(&n)));
+            }
+            out.push(TreeNode { path, kind });
+        }
+    }
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(out)
+}

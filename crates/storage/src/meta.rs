@@ -1,0 +1,216 @@
+//! The metadata of arrays: reading v2 and v3, making and publishing v3.
+
+use crate::{Location, StorageError, Store};
+use chunkwise_types::{ChunkGrid, DType, MAX_RANK, Scalar};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use zarrs::array::{Array, ArrayMetadata};
+
+/// What a task must know of an array to read and write its chunks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayMeta {
+    /// Element type.
+    pub dtype: DType,
+    /// Lengths of the axes.
+    pub shape: Vec<u64>,
+    /// The grid of stored objects: chunks, or shards.
+    pub grid: ChunkGrid,
+    /// The chunks inside a shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_chunk: Option<Vec<u64>>,
+    /// 2 or 3.
+    pub zarr_format: u8,
+    /// The metadata document (v3 `zarr.json`, or v2 `.zarray` with the attributes).
+    pub metadata: Value,
+    /// Names of the axes.
+    pub dimension_names: Option<Vec<Option<String>>>,
+    /// User attributes.
+    pub attributes: Map<String, Value>,
+}
+
+/// Compression of a new array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodecChoice {
+    /// Blosc with LZ4, level 5, byte shuffle: the fastest that zarr-python, TensorStore and zarrs all read.
+    Default,
+    /// None.
+    None,
+    /// Zstandard.
+    Zstd {
+        /// Compression level.
+        level: i32,
+    },
+    /// Gzip.
+    Gzip {
+        /// Compression level.
+        level: u32,
+    },
+}
+
+/// A new array.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct NewArray {
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    pub chunks: Vec<u64>,
+    pub shards: Option<Vec<u64>>,
+    pub codec: CodecChoice,
+    pub fill_value: Scalar,
+    pub dimension_names: Option<Vec<Option<String>>>,
+    pub attributes: Map<String, Value>,
+}
+
+fn document(store: &Store, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
+    let Some(data) = store.get(key)? else { return Ok(None) };
+    if data.len() > 64 << 20 {
+        return Err(StorageError::Metadata { url: url.into(), detail: format!("{key} has {} bytes", data.len()) });
+    }
+    serde_json::from_slice(&data).map(Some).map_err(|e| StorageError::Metadata { url: url.into(), detail: format!("{key} is not JSON: {e}") })
+}
+
+/// Opens an array: v3, or v2 if there is none.
+pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
+    let store = Store::open(location)?;
+    let url = location.to_string();
+    let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
+    if let Some(doc) = document(&store, "zarr.json", &url)? {
+        return match doc.get("node_type").and_then(Value::as_str) {
+            Some("array") => from_document(&url, doc, 3),
+            Some("group") => Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into())),
+            _ => Err(bad("node_type is neither array nor group".into())),
+        };
+    }
+    if let Some(mut doc) = document(&store, ".zarray", &url)? {
+        let attributes = document(&store, ".zattrs", &url)?.unwrap_or_else(|| json!({}));
+        doc.as_object_mut().ok_or_else(|| bad(".zarray is not an object".into()))?.insert("attributes".into(), attributes);
+        return from_document(&url, doc, 2);
+    }
+    if store.get(".zgroup")?.is_some() {
+        return Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into()));
+    }
+    Err(StorageError::NotFound { url })
+}
+
+fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {
+    v?.as_array()?.iter().map(Value::as_u64).collect()
+}
+
+/// Parses and checks a document.
+pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<ArrayMeta, StorageError> {
+    let bad = |detail: String| StorageError::Metadata { url: url.into(), detail };
+    let unsupported = |detail: String| StorageError::Unsupported { url: url.into(), detail };
+    let shape = lengths(doc.get("shape")).ok_or_else(|| bad("shape is missing or not a list of lengths".into()))?;
+    if shape.len() > MAX_RANK || shape.iter().try_fold(16u64, |a, &n| a.checked_mul(n.max(1))).is_none_or(|n| n > 1 << 62) {
+        return Err(bad(format!("the shape {shape:?} is too large")));
+    }
+    let chunks = if zarr_format == 3 {
+        let grid = doc.get("chunk_grid");
+        match grid.and_then(|g| g.get("name")).and_then(Value::as_str) {
+            Some("regular") => {}
+            other => return Err(unsupported(format!("its chunk grid is '{}', and only regular grids are supported", other.unwrap_or("missing")))),
+        }
+        lengths(grid.and_then(|g| g.pointer("/configuration/chunk_shape")))
+    } else {
+        lengths(doc.get("chunks"))
+    };
+    let chunks = chunks.ok_or_else(|| bad("the chunk shape is missing or not a list of lengths".into()))?;
+    if chunks.len() != shape.len() || chunks.contains(&0) {
+        return Err(bad(format!("the chunk shape {chunks:?} does not fit the shape {shape:?}")));
+    }
+    let metadata: ArrayMetadata = serde_json::from_value(doc.clone()).map_err(|e| bad(e.to_string()))?;
+    let array = Array::new_with_metadata(std::sync::Arc::new(()), "/", metadata).map_err(|e| unsupported(e.to_string()))?;
+    let name = array.data_type().to_string();
+    let dtype: DType = name.parse().or_else(|_| dtype_of(&array)).map_err(|_| {
+        let stored = doc.get("data_type").or_else(|| doc.get("dtype")).map(Value::to_string).unwrap_or(name);
+        unsupported(format!("its dtype {stored} is not supported"))
+    })?;
+    let chunk_bytes = chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).filter(|&n| n < 1 << 40);
+    chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
+    let inner_chunk = doc.get("codecs").and_then(Value::as_array).and_then(|codecs| {
+        codecs.iter().find(|c| c.get("name").and_then(Value::as_str) == Some("sharding_indexed")).and_then(|c| lengths(c.pointer("/configuration/chunk_shape")))
+    });
+    let attributes = doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default();
+    let names = |v: Option<&Value>| -> Option<Vec<Option<String>>> {
+        let list: Vec<Option<String>> = v?.as_array()?.iter().map(|n| n.as_str().map(String::from)).collect();
+        (list.len() == shape.len()).then_some(list)
+    };
+    let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
+    Ok(ArrayMeta { dtype, grid: ChunkGrid::regular(&shape, &chunks), shape, inner_chunk, zarr_format, metadata: doc, dimension_names, attributes })
+}
+
+/// The dtype of an array whose type prints under another name (v2).
+fn dtype_of(array: &Array<()>) -> Result<DType, String> {
+    let v3 = match array.metadata() {
+        ArrayMetadata::V3(m) => m.data_type.name().to_string(),
+        ArrayMetadata::V2(m) => zarrs::convert::array_metadata_v2_to_v3(m).map_err(|e| e.to_string())?.data_type.name().to_string(),
+    };
+    v3.parse()
+}
+
+/// The fill value as Zarr v3 writes it.
+fn fill_json(value: Scalar, dtype: DType) -> Value {
+    let float = |v: f64| {
+        if v.is_nan() {
+            json!("NaN")
+        } else if v.is_infinite() {
+            json!(if v > 0.0 { "Infinity" } else { "-Infinity" })
+        } else {
+            json!(v)
+        }
+    };
+    match dtype.kind() {
+        chunkwise_types::DTypeKind::Bool => json!(value.as_bool()),
+        chunkwise_types::DTypeKind::Float => float(value.as_f64()),
+        chunkwise_types::DTypeKind::Complex => {
+            let c = value.as_complex();
+            json!([float(c.re), float(c.im)])
+        }
+        _ => {
+            let v = value.as_i128();
+            i64::try_from(v).map_or_else(|_| json!(u64::try_from(v).unwrap_or(0)), |v| json!(v))
+        }
+    }
+}
+
+/// The metadata of a new v3 array.
+pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
+    let bytes = if new.dtype.size() == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
+    let mut codecs = vec![bytes.clone()];
+    match new.codec {
+        CodecChoice::Default => codecs.push(json!({"name": "blosc", "configuration": {
+            "cname": "lz4", "clevel": 5, "shuffle": if new.dtype.size() == 1 { "noshuffle" } else { "shuffle" },
+            "typesize": new.dtype.size(), "blocksize": 0}})),
+        CodecChoice::None => {}
+        CodecChoice::Zstd { level } => codecs.push(json!({"name": "zstd", "configuration": {"level": level, "checksum": false}})),
+        CodecChoice::Gzip { level } => codecs.push(json!({"name": "gzip", "configuration": {"level": level}})),
+    }
+    let chunks: Vec<u64> = new.chunks.iter().map(|&c| c.max(1)).collect();
+    let (stored, codecs) = match &new.shards {
+        Some(shards) => (
+            shards.clone(),
+            vec![json!({"name": "sharding_indexed", "configuration": {
+                "chunk_shape": chunks, "codecs": codecs,
+                "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+                "index_location": "end"}})],
+        ),
+        None => (chunks, codecs),
+    };
+    let mut doc = json!({
+        "zarr_format": 3, "node_type": "array", "shape": new.shape, "data_type": new.dtype.name(),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": stored}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": fill_json(new.fill_value, new.dtype), "codecs": codecs, "attributes": new.attributes,
+    });
+    if let (Some(names), Some(object)) = (&new.dimension_names, doc.as_object_mut()) {
+        object.insert("dimension_names".into(), json!(names));
+    }
+    from_document("a new array", doc, 3)
+}
+
+/// Writes the metadata of an array: from now on it can be opened.
+pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
+    let text = serde_json::to_vec_pretty(&meta.metadata).map_err(|e| StorageError::Metadata { url: location.to_string(), detail: e.to_string() })?;
+    Store::open(location)?.put("zarr.json", text.into())
+}

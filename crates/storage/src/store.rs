@@ -1,0 +1,208 @@
+//! Objects by key under a location. Calls block; requests run on one small shared runtime.
+
+use crate::{Location, StorageError};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path as Key;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+type Handle = Arc<dyn ObjectStore>;
+
+static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("storage").enable_all().build().map_err(|e| e.to_string())
+});
+static HANDLES: LazyLock<Mutex<HashMap<String, Handle>>> = LazyLock::new(|| Mutex::new(HashMap::new()));
+static COUNTS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
+
+/// Requests and bytes of this process so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Objects or ranges read.
+    pub gets: u64,
+    /// Objects written.
+    pub puts: u64,
+    /// Listings.
+    pub lists: u64,
+    /// Encoded bytes read.
+    pub bytes_read: u64,
+    /// Encoded bytes written.
+    pub bytes_written: u64,
+}
+
+/// A folder of objects.
+#[derive(Clone)]
+pub struct Store {
+    handle: Handle,
+    prefix: String,
+    location: Location,
+}
+
+fn count(which: usize, n: u64) {
+    COUNTS[which].fetch_add(n, Ordering::Relaxed);
+}
+
+fn open_handle(scheme: &str, bucket: &str) -> Result<Handle, object_store::Error> {
+    Ok(match scheme {
+        "memory" => Arc::new(object_store::memory::InMemory::new()),
+        "s3" => {
+            // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
+            Arc::new(object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).build()?)
+        }
+        _ => Arc::new(object_store::local::LocalFileSystem::new()),
+    })
+}
+
+impl Store {
+    /// Opens the folder; it need not exist.
+    pub fn open(location: &Location) -> Result<Store, StorageError> {
+        let url = location.as_str();
+        let (scheme, rest) = url.split_once("://").unwrap_or(("file", url));
+        let (bucket, prefix) = if scheme == "s3" { rest.split_once('/').unwrap_or((rest, "")) } else { ("", rest) };
+        let key = format!("{scheme}://{bucket}");
+        let mut handles = HANDLES.lock();
+        let handle = match handles.get(&key) {
+            Some(h) => h.clone(),
+            None => {
+                let h = open_handle(scheme, bucket).map_err(|e| StorageError::Url { url: url.into(), problem: e.to_string() })?;
+                handles.insert(key, h.clone());
+                h
+            }
+        };
+        Ok(Store { handle, prefix: prefix.trim_matches('/').to_string(), location: location.clone() })
+    }
+
+    /// The requests and bytes of this process so far.
+    pub fn counters() -> Counters {
+        let at = |i: usize| COUNTS[i].load(Ordering::Relaxed);
+        Counters { gets: at(0), puts: at(1), lists: at(2), bytes_read: at(3), bytes_written: at(4) }
+    }
+
+    fn key(&self, key: &str) -> Result<Key, StorageError> {
+        let full = if key.is_empty() { self.prefix.clone() } else { format!("{}/{key}", self.prefix) };
+        Key::parse(full.trim_matches('/')).map_err(|e| StorageError::Url { url: self.url(key), problem: e.to_string() })
+    }
+
+    /// The URL of a key.
+    pub fn url(&self, key: &str) -> String {
+        self.location.join(key).to_string()
+    }
+
+    fn wait<T>(&self, action: &'static str, key: &str, f: impl Future<Output = Result<T, object_store::Error>>) -> Result<T, StorageError> {
+        let runtime = RUNTIME.as_ref().map_err(|e| StorageError::Store {
+            action,
+            url: self.url(key),
+            detail: format!("the runtime cannot start: {e}"),
+            transient: false,
+        })?;
+        runtime.block_on(f).map_err(|e| StorageError::of(action, self.url(key), &e, self.location.local_path().is_some()))
+    }
+
+    /// An object, `None` if there is none.
+    pub fn get(&self, key: &str) -> Result<Option<Bytes>, StorageError> {
+        let path = self.key(key)?;
+        count(0, 1);
+        if let Some(folder) = self.location.local_path() {
+            // The fast path: one read into one buffer, on this thread.
+            let file = if key.is_empty() { folder } else { folder.join(key) };
+            return match std::fs::read(&file) {
+                Ok(data) => {
+                    count(3, data.len() as u64);
+                    Ok(Some(data.into()))
+                }
+                Err(e) => match e.kind() {
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory | std::io::ErrorKind::IsADirectory => Ok(None),
+                    std::io::ErrorKind::PermissionDenied => {
+                        Err(StorageError::PermissionDenied { action: "read", url: self.url(key), detail: e.to_string() })
+                    }
+                    _ => Err(StorageError::Store { action: "read", url: self.url(key), detail: e.to_string(), transient: false }),
+                },
+            };
+        }
+        match self.wait("read", key, async { self.handle.get(&path).await?.bytes().await }) {
+            Ok(data) => {
+                count(3, data.len() as u64);
+                Ok(Some(data))
+            }
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The size of an object, `None` if there is none.
+    pub fn size(&self, key: &str) -> Result<Option<u64>, StorageError> {
+        let path = self.key(key)?;
+        count(0, 1);
+        match self.wait("read", key, self.handle.head(&path)) {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Ranges of an object, coalesced where they are near each other.
+    pub fn get_ranges(&self, key: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StorageError> {
+        let path = self.key(key)?;
+        count(0, 1);
+        let data = self.wait("read", key, self.handle.get_ranges(&path, ranges))?;
+        count(3, data.iter().map(|b| b.len() as u64).sum());
+        Ok(data)
+    }
+
+    /// Writes an object, whole or not at all.
+    pub fn put(&self, key: &str, data: Bytes) -> Result<(), StorageError> {
+        let path = self.key(key)?;
+        count(1, 1);
+        count(4, data.len() as u64);
+        self.wait("write", key, async { self.handle.put(&path, data.into()).await.map(|_| ()) })
+    }
+
+    /// Deletes an object; it need not exist.
+    pub fn delete(&self, key: &str) -> Result<(), StorageError> {
+        let path = self.key(key)?;
+        match self.wait("delete", key, self.handle.delete(&path)) {
+            Err(StorageError::NotFound { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Deletes everything below a key, and says how many objects that was.
+    pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
+        let path = self.key(key)?;
+        count(2, 1);
+        let n = self.wait("delete", key, async {
+            let found = self.handle.list(Some(&path)).map_ok(|m| m.location).boxed();
+            self.handle.delete_stream(found).try_fold(0u64, |n, _| async move { Ok(n + 1) }).await
+        })?;
+        if let Some(folder) = self.location.local_path() {
+            // Object stores have no folders; the empty ones that a filesystem keeps would look like arrays.
+            let folder = if key.is_empty() { folder } else { folder.join(key) };
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        Ok(n)
+    }
+
+    /// Every object below a key with its size; keys are relative to this store.
+    pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
+        let path = self.key(key)?;
+        count(2, 1);
+        let found: Vec<_> = self.wait("list", key, self.handle.list(Some(&path)).try_collect())?;
+        let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+        Ok(found
+            .into_iter()
+            .filter_map(|m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size)))
+            .collect())
+    }
+
+    /// The names of the folders directly below a key.
+    pub fn list_dirs(&self, key: &str) -> Result<Vec<String>, StorageError> {
+        let path = self.key(key)?;
+        count(2, 1);
+        let found = self.wait("list", key, self.handle.list_with_delimiter(Some(&path)))?;
+        Ok(found.common_prefixes.iter().filter_map(|p| p.filename().map(String::from)).collect())
+    }
+}
