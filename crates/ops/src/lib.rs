@@ -3,8 +3,15 @@
 //! An [`Array`] is a node of an expression graph. An operation is a function from arrays to an array: it *infers* the dtype, shape,
 //! chunks and dimension names of its result and *lowers* itself to one or more kernels. One file a family.
 
+pub mod create;
+pub mod elementwise;
 mod error;
 mod graph;
+pub mod group;
+pub mod index;
+pub mod linalg;
+pub mod manipulate;
+pub mod reduce;
 
 pub use error::OpError;
 pub use graph::{Array, Definition, Source};

@@ -1,6 +1,5 @@
 //! The evaluation of one pass: values forward through the program, at the regions that the demands ask for.
 
-use crate::TaskError;
 use chunkwise_kernels::{ArrayType, Block, KernelError, Node, Part};
 use chunkwise_plan::Program;
 use chunkwise_plan::demand::demands;

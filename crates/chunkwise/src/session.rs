@@ -1,0 +1,95 @@
+//! Planning and running inside one budget.
+
+use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
+use chunkwise_ops::Array;
+use chunkwise_plan::{Codec, Plan, PlanSpec};
+use chunkwise_planner::{PlannerError, Request};
+use chunkwise_storage::{Location, StorageError};
+use chunkwise_task::{TaskContext, TaskError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Bytes of the allowed memory that are kept for the program itself: code, runtime, thread stacks, allocator slack.
+pub const RESERVED: u64 = 64 << 20;
+
+/// Whatever stops a computation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Storage.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// An operation refuses its arguments.
+    #[error(transparent)]
+    Op(#[from] chunkwise_ops::OpError),
+    /// No plan can be made.
+    #[error(transparent)]
+    Planner(#[from] PlannerError),
+    /// The plan is not valid.
+    #[error(transparent)]
+    Plan(#[from] chunkwise_plan::PlanError),
+    /// A task or its context.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] chunkwise_executor::RunError),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A memory budget, a number of workers and a work directory.
+#[derive(Debug, Clone)]
+pub struct Session {
+    spec: PlanSpec,
+}
+
+impl Session {
+    /// `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).
+    pub fn new(allowed_mem: u64, workers: u64, work_dir: &str) -> Result<Session, Error> {
+        let work_dir = Location::parse(work_dir, None)?.as_str().to_string();
+        if allowed_mem <= RESERVED {
+            return Err(Error::Other(format!(
+                "the allowed memory of {} is too small: the program itself needs {}",
+                chunkwise_types::ByteSize(allowed_mem),
+                chunkwise_types::ByteSize(RESERVED)
+            )));
+        }
+        Ok(Session { spec: PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir } })
+    }
+
+    /// An output with the default encoding.
+    pub fn request(&self, url: &str, array: &Array) -> Result<Request, Error> {
+        Ok(Request {
+            url: Location::parse(url, None)?.as_str().into(),
+            array: array.clone(),
+            chunks: None,
+            shards: None,
+            codec: Codec::Default,
+            attributes: serde_json::Map::new(),
+        })
+    }
+
+    /// Plans outputs. Nothing is written.
+    pub fn plan(&self, requests: &[Request]) -> Result<Plan, Error> {
+        Ok(chunkwise_planner::plan(requests, self.spec.clone())?)
+    }
+
+    /// Runs a plan on the threads of this process.
+    pub fn run(plan: Plan, options: &RunOptions, cancel: &AtomicBool, events: &mut dyn FnMut(&Event)) -> Result<RunReport, Error> {
+        limit_allocator();
+        let context = Arc::new(TaskContext::open(plan)?);
+        let mut executor = ThreadExecutor::new(context.clone(), context.plan.spec.workers as usize, context.plan.task_budget());
+        Ok(Driver::run(context, &mut executor, options, events, cancel)?)
+    }
+}
+
+/// Makes glibc return large buffers to the system when they are freed, so that freed memory does not count against the budget.
+fn limit_allocator() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: mallopt only sets parameters of the allocator, and both are documented ones.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_ARENA_MAX, 4);
+    }
+}

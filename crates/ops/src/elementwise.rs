@@ -1,0 +1,154 @@
+//! Element-wise functions: NumPy 2 promotion with weak Python scalars, and broadcasting.
+
+use crate::{Array, OpError};
+use chunkwise_kernels::{ArrayType, Create, ElementOp, Kernel, ViewAxis};
+use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+
+/// An argument: an array, or a scalar that takes the dtype of the arrays that it meets.
+#[derive(Debug, Clone)]
+pub enum Operand {
+    /// An array.
+    Array(Array),
+    /// A scalar.
+    Scalar(Scalar),
+}
+
+impl From<&Array> for Operand {
+    fn from(a: &Array) -> Self {
+        Operand::Array(a.clone())
+    }
+}
+
+impl From<Scalar> for Operand {
+    fn from(s: Scalar) -> Self {
+        Operand::Scalar(s)
+    }
+}
+
+/// The array as another dtype (NumPy's `astype`).
+pub fn astype(a: &Array, dtype: DType) -> Result<Array, OpError> {
+    if a.dtype() == dtype {
+        return Ok(a.clone());
+    }
+    Array::apply(Kernel::Cast, &[a], ArrayType::new(dtype, a.shape().to_vec()), a.chunks().clone(), a.dims().to_vec(), "astype")
+}
+
+/// The array broadcast to a shape, by NumPy's rules. Shapes: `a` aligns with the last axes of `shape`.
+pub fn broadcast_to(a: &Array, shape: &[u64]) -> Result<Array, OpError> {
+    let bad = || OpError::new("broadcast_to", format!("shape {:?} cannot be broadcast to {shape:?}", a.shape()));
+    if a.shape() == shape {
+        return Ok(a.clone());
+    }
+    let new = shape.len().checked_sub(a.rank()).ok_or_else(bad)?;
+    let (mut axes, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, &n) in shape.iter().enumerate() {
+        if i < new {
+            axes.push(ViewAxis::New);
+            chunks.push(AxisChunks::regular(n, n));
+            dims.push(None);
+            continue;
+        }
+        let k = i - new;
+        if a.shape()[k] != n && a.shape()[k] != 1 {
+            return Err(bad());
+        }
+        axes.push(ViewAxis::In(k));
+        chunks.push(if a.shape()[k] == n { a.chunks().0[k].clone() } else { AxisChunks::regular(n, n) });
+        dims.push(a.dims()[k].clone());
+    }
+    Array::apply(Kernel::View { axes }, &[a], ArrayType::new(a.dtype(), shape.to_vec()), ChunkGrid(chunks), dims, "broadcast_to")
+}
+
+/// The common shape of several.
+pub fn broadcast_shape(operation: &str, shapes: &[&[u64]]) -> Result<Vec<u64>, OpError> {
+    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    let mut out = vec![1; rank];
+    for s in shapes {
+        for (i, &n) in s.iter().enumerate() {
+            let o = &mut out[rank - s.len() + i];
+            if *o == 1 {
+                *o = n;
+            } else if n != 1 && n != *o {
+                return Err(OpError::new(operation, format!("the shapes {shapes:?} do not broadcast: axis lengths {o} and {n} differ and neither is 1")));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The names of the axes of a broadcast, aligned from the last axis; two names for one axis are an error.
+fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Option<String>>, OpError> {
+    let mut out: Vec<Option<String>> = vec![None; rank];
+    for a in arrays {
+        for (i, name) in a.dims().iter().enumerate() {
+            let slot = &mut out[rank - a.rank() + i];
+            match (&*slot, name) {
+                (None, Some(n)) => *slot = Some(n.clone()),
+                (Some(x), Some(y)) if x != y && a.shape()[i] != 1 => {
+                    return Err(OpError::new(operation, format!("axes '{x}' and '{y}' meet; align them with permute_dims or expand_dims first")));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Applies an element-wise function.
+///
+/// # Errors
+/// If the number of arguments is wrong, the shapes do not broadcast, the dimension names clash, or a dtype is not accepted.
+pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
+    let name = op.name();
+    if args.len() != op.arity() {
+        return Err(OpError::new(name, format!("it takes {} arguments, not {}", op.arity(), args.len())));
+    }
+    let arrays: Vec<&Array> = args.iter().filter_map(|a| if let Operand::Array(a) = a { Some(a) } else { None }).collect();
+    // A condition does not take part in promotion.
+    let first = usize::from(op == ElementOp::Where);
+    let met = args[first..]
+        .iter()
+        .filter_map(|a| if let Operand::Array(a) = a { Some(a.dtype()) } else { None })
+        .try_fold(None, |acc: Option<DType>, d| Ok(Some(acc.map_or(Some(d), |x| x.promote(d)).ok_or_else(|| OpError::new(name, "these dtypes do not promote"))?)))?;
+    let dtypes: Vec<DType> = args
+        .iter()
+        .map(|a| match a {
+            Operand::Array(a) => a.dtype(),
+            Operand::Scalar(s) => met.map_or(s.default_dtype(), |d| s.dtype_with(d)),
+        })
+        .collect();
+    let (casts, out) = op.result_dtype(&dtypes).map_err(|e| OpError::new(name, e.to_string()))?;
+    let shapes: Vec<&[u64]> = arrays.iter().map(|a| a.shape()).collect();
+    let shape = broadcast_shape(name, &shapes)?;
+    let dims = merged_dims(name, &arrays, shape.len())?;
+    let largest = arrays.iter().max_by_key(|a| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size()));
+    let chunks = match largest {
+        Some(a) => broadcast_to(a, &shape)?.chunks().clone(),
+        None => ChunkGrid::single(&shape),
+    };
+    let inputs = args
+        .iter()
+        .zip(casts)
+        .map(|(a, dtype)| match a {
+            Operand::Array(a) => broadcast_to(&astype(a, dtype)?, &shape),
+            Operand::Scalar(value) => {
+                let ty = ArrayType::new(dtype, shape.clone());
+                Array::apply(Kernel::Create { what: Create::Full { value: *value } }, &[], ty, chunks.clone(), dims.clone(), "scalar")
+            }
+        })
+        .collect::<Result<Vec<Array>, OpError>>()?;
+    let inputs: Vec<&Array> = inputs.iter().collect();
+    Array::apply(Kernel::Element { function: op }, &inputs, ArrayType::new(out, shape), chunks, dims, name)
+}
+
+/// Values limited to `low..=high`; either may be absent.
+pub fn clip(a: &Array, low: Option<Operand>, high: Option<Operand>) -> Result<Array, OpError> {
+    let mut out = a.clone();
+    if let Some(low) = low {
+        out = elementwise(ElementOp::Maximum, &[Operand::Array(out), low])?;
+    }
+    if let Some(high) = high {
+        out = elementwise(ElementOp::Minimum, &[Operand::Array(out), high])?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,133 @@
+//! Reductions over any axes.
+//!
+//! `mean` is a sum divided by a count; `var` merges (count, mean, M2) states (Chan, Golub and LeVeque 1983) in one pass; the `nan`
+//! family replaces NaN by the neutral element first. Everything fuses into one stage.
+
+use crate::elementwise::{astype, elementwise};
+use crate::index::item;
+use crate::manipulate::expand_dims;
+use crate::{Array, OpError};
+use chunkwise_kernels::{ArrayType, ElementOp, Kernel, ReduceOp};
+use chunkwise_types::{ChunkGrid, DType, DTypeKind, Scalar};
+
+/// The axes of a reduction, ascending; all of them without a choice.
+fn resolve(a: &Array, axes: Option<&[usize]>, operation: &str) -> Result<Vec<usize>, OpError> {
+    let mut out = axes.map_or_else(|| (0..a.rank()).collect(), <[usize]>::to_vec);
+    out.sort_unstable();
+    if out.iter().any(|&x| x >= a.rank()) || out.windows(2).any(|w| w[0] == w[1]) {
+        return Err(OpError::new(operation, format!("axes {out:?} are not distinct axes of an array with {} axes", a.rank())));
+    }
+    Ok(out)
+}
+
+fn restore(out: Array, axes: &[usize], keepdims: bool) -> Result<Array, OpError> {
+    if keepdims { axes.iter().try_fold(out, |a, &axis| expand_dims(&a, axis)) } else { Ok(out) }
+}
+
+fn raw(a: &Array, function: ReduceOp, axes: &[usize], dtype: DType, operation: &str) -> Result<Array, OpError> {
+    let keep: Vec<usize> = (0..a.rank()).filter(|i| !axes.contains(i)).collect();
+    let mut shape: Vec<u64> = keep.iter().map(|&i| a.shape()[i]).collect();
+    let mut chunks: Vec<_> = keep.iter().map(|&i| a.chunks().0[i].clone()).collect();
+    let mut dims: Vec<_> = keep.iter().map(|&i| a.dims()[i].clone()).collect();
+    if matches!(function, ReduceOp::Moments { .. }) {
+        shape.push(3);
+        chunks.push(chunkwise_types::AxisChunks::regular(3, 3));
+        dims.push(None);
+    }
+    let kernel = Kernel::Reduce { function, axes: axes.to_vec(), segments: None };
+    Array::apply(kernel, &[a], ArrayType::new(dtype, shape), ChunkGrid(chunks), dims, operation)
+}
+
+/// One of the plain reductions: sum, prod, min, max, any, all, count_nonzero, argmin, argmax.
+pub fn reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
+    let name = function.name();
+    let axes = resolve(a, axes, name)?;
+    let empty = axes.iter().any(|&x| a.shape()[x] == 0);
+    if empty && matches!(function, ReduceOp::Min | ReduceOp::Max | ReduceOp::ArgMin | ReduceOp::ArgMax) {
+        return Err(OpError::new(name, "an axis of length zero has no least or greatest element"));
+    }
+    let dtype = function.result_dtype(a.dtype()).map_err(|e| OpError::new(name, e.to_string()))?;
+    restore(raw(a, function, &axes, dtype, name)?, &axes, keepdims)
+}
+
+fn count(a: &Array, axes: &[usize]) -> u64 {
+    axes.iter().map(|&x| a.shape()[x]).product()
+}
+
+/// The arithmetic mean; NaN for no elements.
+pub fn mean(a: &Array, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
+    let axes = resolve(a, axes, "mean")?;
+    let out = a.dtype().to_inexact();
+    let wide = if out.kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
+    let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
+    let sum = raw(&input, ReduceOp::Sum, &axes, wide, "mean")?;
+    let mean = elementwise(ElementOp::Divide, &[(&sum).into(), Scalar::Float(count(a, &axes) as f64).into()])?;
+    restore(astype(&mean, out)?, &axes, keepdims)
+}
+
+/// The variance with `correction` degrees of freedom taken off; `skip_nan` leaves NaN out.
+pub fn var(a: &Array, axes: Option<&[usize]>, correction: f64, keepdims: bool, skip_nan: bool) -> Result<Array, OpError> {
+    let axes = resolve(a, axes, "var")?;
+    if a.dtype().kind() == DTypeKind::Complex {
+        let part = |op| elementwise(op, &[a.into()]).and_then(|p| var(&p, Some(&axes), correction, keepdims, skip_nan));
+        return elementwise(ElementOp::Add, &[(&part(ElementOp::Real)?).into(), (&part(ElementOp::Imag)?).into()]);
+    }
+    let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
+    let m = raw(&input, ReduceOp::Moments { skip_nan }, &axes, DType::Float64, "var")?;
+    let last = m.rank() - 1;
+    let (n, m2) = (item(&m, last, 0)?, item(&m, last, 2)?);
+    let free = elementwise(ElementOp::Subtract, &[(&n).into(), Scalar::Float(correction).into()])?;
+    let free = elementwise(ElementOp::Maximum, &[(&free).into(), Scalar::Float(0.0).into()])?;
+    let var = elementwise(ElementOp::Divide, &[(&m2).into(), (&free).into()])?;
+    restore(astype(&var, a.dtype().to_inexact())?, &axes, keepdims)
+}
+
+/// The square root of [`var`].
+pub fn std(a: &Array, axes: Option<&[usize]>, correction: f64, keepdims: bool, skip_nan: bool) -> Result<Array, OpError> {
+    elementwise(ElementOp::Sqrt, &[(&var(a, axes, correction, keepdims, skip_nan)?).into()])
+}
+
+/// The elements with NaN replaced.
+fn without_nan(a: &Array, value: f64) -> Result<Array, OpError> {
+    let nan = elementwise(ElementOp::Isnan, &[a.into()])?;
+    elementwise(ElementOp::Where, &[(&nan).into(), Scalar::Float(value).into(), a.into()])
+}
+
+fn count_valid(a: &Array, axes: &[usize]) -> Result<Array, OpError> {
+    let valid = elementwise(ElementOp::LogicalNot, &[(&elementwise(ElementOp::Isnan, &[a.into()])?).into()])?;
+    raw(&valid, ReduceOp::CountNonzero, axes, DType::Int64, "count")
+}
+
+/// `nansum`, `nanprod`, `nanmin`, `nanmax`: the reduction without the NaN.
+pub fn nan_reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
+    if !a.dtype().is_inexact() {
+        return reduce(a, function, axes, keepdims);
+    }
+    let neutral = match function {
+        ReduceOp::Sum => 0.0,
+        ReduceOp::Prod => 1.0,
+        ReduceOp::Min | ReduceOp::ArgMin => f64::INFINITY,
+        ReduceOp::Max | ReduceOp::ArgMax => f64::NEG_INFINITY,
+        _ => return reduce(a, function, axes, keepdims),
+    };
+    let out = reduce(&without_nan(a, neutral)?, function, axes, keepdims)?;
+    if !matches!(function, ReduceOp::Min | ReduceOp::Max) {
+        return Ok(out);
+    }
+    // Nothing but NaN gives NaN.
+    let list = resolve(a, axes, function.name())?;
+    let none = elementwise(ElementOp::Equal, &[(&restore(count_valid(a, &list)?, &list, keepdims)?).into(), Scalar::Int(0).into()])?;
+    elementwise(ElementOp::Where, &[(&none).into(), Scalar::Float(f64::NAN).into(), (&out).into()])
+}
+
+/// The mean of the elements that are not NaN.
+pub fn nanmean(a: &Array, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
+    if !a.dtype().is_inexact() {
+        return mean(a, axes, keepdims);
+    }
+    let list = resolve(a, axes, "nanmean")?;
+    let wide = if a.dtype().kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
+    let sum = raw(&without_nan(a, 0.0)?, ReduceOp::Sum, &list, wide, "nanmean")?;
+    let mean = elementwise(ElementOp::Divide, &[(&sum).into(), (&count_valid(a, &list)?).into()])?;
+    restore(astype(&mean, a.dtype())?, &list, keepdims)
+}
