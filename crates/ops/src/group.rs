@@ -1,47 +1,150 @@
-//! Reductions of elements with equal labels, and the selection that undoes them.
+//! Reductions of the elements with equal labels along one axis, and the way back.
 
-use crate::create::constant;
-use crate::elementwise::{astype, elementwise};
-use crate::manipulate::expand_dims;
-use crate::{Array, OpError};
-use chunkwise_kernels::{ArrayType, ElementOp, Kernel, ReduceOp};
+use crate::reduce::averageable;
+use crate::support::{axis_number, bad, cast, drop_axes, gather_one, insert_axes, kernel_error};
+use crate::{Array, OpError, create, elementwise};
+use chunkwise_kernels::{ArrayType, AxisMap, ElementOp, Kernel, ReduceOp};
 use chunkwise_types::{AxisChunks, DType, DTypeKind, Scalar};
 
-fn raw(a: &Array, axis: usize, labels: &[i64], groups: u64, function: ReduceOp, dtype: DType, dim: Option<&str>) -> Result<Array, OpError> {
-    let n = a.shape().get(axis).copied().unwrap_or(0);
-    if axis >= a.rank() || n != labels.len() as u64 {
-        return Err(OpError::new("groupby", format!("{} labels for an axis of length {n}", labels.len())));
-    }
-    if labels.iter().any(|&l| l >= groups as i64) {
-        return Err(OpError::new("groupby", format!("a label is not below the number of groups, {groups}")));
-    }
-    let (mut shape, mut chunks, mut dims) = (a.shape().to_vec(), a.chunks().clone(), a.dims().to_vec());
-    shape[axis] = groups;
-    chunks.0[axis] = AxisChunks::regular(groups, groups);
-    dims[axis] = dim.map(String::from);
+/// A reduction of the members of a group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GroupOp {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The mean; NaN without members.
+    Mean,
+    /// `Σ |x - mean|² / (n - correction)`, in two passes.
+    Var(f64),
+    /// The root of the variance.
+    Std(f64),
+    /// The least; NaN (integers: 0) without members.
+    Min,
+    /// The greatest; NaN (integers: 0) without members.
+    Max,
+    /// The number of members that are not NaN.
+    Count,
+    /// True if any member is not zero.
+    Any,
+    /// True if no member is zero.
+    All,
+}
+
+fn grouped(x: &Array, axis: usize, labels: &[i64], groups: u64, function: ReduceOp, dtype: Option<DType>, op: &str) -> Result<Array, OpError> {
+    let natural = function.result_dtype(x.dtype()).map_err(kernel_error(op))?;
+    let mut grid = x.chunks().clone();
+    grid.0[axis] = AxisChunks::regular(groups, groups);
     let kernel = Kernel::Group { function, axis, labels: labels.to_vec(), groups };
-    Array::apply(kernel, &[a], ArrayType::new(dtype, shape), chunks, dims, &format!("groupby_{}", function.name()))
+    let ty = ArrayType::new(dtype.unwrap_or(natural), grid.shape());
+    Array::apply(kernel, &[x], ty, grid, x.dims().to_vec(), op)
 }
 
-/// The reduction of each group along an axis. `labels[i]` is the group of index `i`, -1 for none; `dim` names the new axis.
-pub fn groupby(a: &Array, axis: usize, labels: &[i64], groups: u64, function: ReduceOp, dim: Option<&str>) -> Result<Array, OpError> {
-    let dtype = function.result_dtype(a.dtype()).map_err(|e| OpError::new("groupby", e.to_string()))?;
-    raw(a, axis, labels, groups, function, dtype, dim)
+/// The number of members of each group, with length 1 on the other axes.
+fn counts(x: &Array, axis: usize, labels: &[i64], groups: u64, op: &str) -> Result<Array, OpError> {
+    let mut n = vec![0i128; groups as usize];
+    for &l in labels {
+        if let Some(c) = usize::try_from(l).ok().and_then(|l| n.get_mut(l)) {
+            *c += 1;
+        }
+    }
+    let line = create::constant(&[groups], n.into_iter().map(Scalar::Int).collect(), DType::Int64)?;
+    let places: Vec<usize> = (0..x.rank()).filter(|&i| i != axis).collect();
+    insert_axes(&line, &places, &[], op)
 }
 
-/// The mean of each group; NaN for a group without members.
-pub fn groupby_mean(a: &Array, axis: usize, labels: &[i64], groups: u64, dim: Option<&str>) -> Result<Array, OpError> {
-    let out = a.dtype().to_inexact();
-    let wide = if out.kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
-    let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
-    let sum = raw(&input, axis, labels, groups, ReduceOp::Sum, wide, dim)?;
-    let mut counts = vec![0i128; groups as usize];
-    for &l in labels.iter().filter(|&&l| l >= 0) {
-        counts[l as usize] += 1;
+/// The reduction of the elements of each group along an axis; label -1 belongs to none.
+///
+/// The axis of the result counts groups and keeps its name; see [`Array::with_dims`].
+///
+/// ```
+/// use chunkwise_ops::{create, group::{GroupOp, groupby}};
+/// use chunkwise_types::Scalar;
+/// let x = create::full(&[4, 3], Scalar::Float(1.0), None, None)?;
+/// assert_eq!(groupby(&x, 0, &[0, 1, 0, 1], 2, GroupOp::Mean)?.shape(), [2, 3]);
+/// # Ok::<(), chunkwise_ops::OpError>(())
+/// ```
+pub fn groupby(x: &Array, axis: i64, labels: &[i64], groups: u64, function: GroupOp) -> Result<Array, OpError> {
+    let op = match function {
+        GroupOp::Sum => "groupby_sum",
+        GroupOp::Prod => "groupby_prod",
+        GroupOp::Mean => "groupby_mean",
+        GroupOp::Var(_) => "groupby_var",
+        GroupOp::Std(_) => "groupby_std",
+        GroupOp::Min => "groupby_min",
+        GroupOp::Max => "groupby_max",
+        GroupOp::Count => "groupby_count",
+        GroupOp::Any => "groupby_any",
+        GroupOp::All => "groupby_all",
+    };
+    let axis = axis_number(op, axis, x.rank())?;
+    if labels.len() as u64 != x.shape()[axis] {
+        return bad(op, format!("{} labels are given for an axis of length {}", labels.len(), x.shape()[axis]));
     }
-    let mut count = constant(counts.into_iter().map(Scalar::Int).collect(), &[groups], DType::Float64)?;
-    for _ in axis + 1..a.rank() {
-        count = expand_dims(&count, count.rank())?;
+    if groups > 1 << 24 {
+        return bad(op, format!("{groups} groups are too many"));
     }
-    astype(&elementwise(ElementOp::Divide, &[(&sum).into(), (&count).into()])?, out)
+    if let Some(l) = labels.iter().find(|&&l| l < -1 || l >= groups as i64) {
+        return bad(op, format!("label {l} is not a group from 0 to {}, nor -1 for none", groups as i64 - 1));
+    }
+    let simple = |function| grouped(x, axis, labels, groups, function, None, op);
+    let n = || counts(x, axis, labels, groups, op);
+    match function {
+        GroupOp::Sum => simple(ReduceOp::Sum),
+        GroupOp::Prod => simple(ReduceOp::Prod),
+        GroupOp::Min => simple(ReduceOp::Min),
+        GroupOp::Max => simple(ReduceOp::Max),
+        GroupOp::Any => simple(ReduceOp::Any),
+        GroupOp::All => simple(ReduceOp::All),
+        GroupOp::Count => {
+            let there = if x.dtype().is_inexact() {
+                elementwise::unary(ElementOp::LogicalNot, &elementwise::unary(ElementOp::Isnan, x)?)?
+            } else {
+                // Without NaN the numbers are known.
+                let mut shape = x.shape().to_vec();
+                shape[axis] = groups;
+                let out = elementwise::broadcast_to(&n()?, &shape)?;
+                return Ok(out.with_dims(x.dims().to_vec()));
+            };
+            grouped(&there, axis, labels, groups, ReduceOp::CountNonzero, None, op)
+        }
+        GroupOp::Mean => {
+            let (y, wide, out) = averageable(x, op)?;
+            let sum = grouped(&y, axis, labels, groups, ReduceOp::Sum, Some(wide), op)?;
+            cast(&sum.div(n()?)?, out, op)
+        }
+        GroupOp::Var(correction) | GroupOp::Std(correction) => {
+            let wide = if x.dtype().kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
+            let y = cast(x, wide, op)?;
+            let mean = groupby(&y, axis as i64, labels, groups, GroupOp::Mean)?;
+            let at: Vec<i64> = labels.iter().map(|&l| l.max(0)).collect();
+            if groups == 0 {
+                return cast(&grouped(&y, axis, labels, groups, ReduceOp::Sum, None, op)?, DType::Float64, op);
+            }
+            let away = elementwise::unary(ElementOp::Abs, &y.sub(select(&mean, axis as i64, &at)?)?)?;
+            let squares = grouped(&elementwise::unary(ElementOp::Square, &away)?, axis, labels, groups, ReduceOp::Sum, None, op)?;
+            let freedom = elementwise::binary(ElementOp::Maximum, n()?.sub(correction)?, 0.0)?;
+            let mut v = squares.div(freedom)?;
+            if matches!(function, GroupOp::Std(_)) {
+                v = elementwise::unary(ElementOp::Sqrt, &v)?;
+            }
+            cast(&v, x.dtype().to_inexact().real(), op)
+        }
+    }
+}
+
+/// The group of each label along an axis: `out[.., i, ..] = x[.., labels[i], ..]`. The way back from [`groupby`].
+pub fn select(x: &Array, axis: i64, labels: &[i64]) -> Result<Array, OpError> {
+    let axis = axis_number("sel", axis, x.rank())?;
+    let n = x.shape()[axis];
+    let at = |&l: &i64| u64::try_from(l).ok().filter(|&l| l < n).ok_or_else(|| OpError::new("sel", format!("there is no group {l} among {n}")));
+    let list = labels.iter().map(at).collect::<Result<Vec<u64>, _>>()?;
+    let chunks = AxisChunks::regular(list.len() as u64, x.chunks().0[axis].max().max(1));
+    gather_one(x, axis, AxisMap::Take(list), chunks, "sel")
+}
+
+/// One group, without the axis.
+pub fn select_one(x: &Array, axis: i64, label: i64) -> Result<Array, OpError> {
+    let axis = axis_number("sel", axis, x.rank())?;
+    drop_axes(&select(x, axis as i64, &[label])?, &[axis], "sel")
 }

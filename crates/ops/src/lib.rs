@@ -3,6 +3,7 @@
 //! An [`Array`] is a node of an expression graph. An operation is a function from arrays to an array: it *infers* the dtype, shape,
 //! chunks and dimension names of its result and *lowers* itself to one or more kernels. One file a family.
 
+pub mod calendar;
 pub mod create;
 pub mod elementwise;
 mod error;
@@ -11,7 +12,16 @@ pub mod group;
 pub mod index;
 pub mod linalg;
 pub mod manipulate;
+pub mod rechunk;
 pub mod reduce;
+pub mod stencil;
+mod support;
+#[cfg(test)]
+mod tests;
 
+pub use elementwise::Operand;
 pub use error::OpError;
 pub use graph::{Array, Definition, Source};
+pub use support::axis_number;
+
+pub use chunkwise_kernels::{Distribution, ElementOp, PadMode, StencilOp};

@@ -10,13 +10,17 @@
 //! - [`error`]: the diagnostics, and [`suggest`] for "did you mean".
 
 pub mod ast;
+mod build;
 pub mod document;
 pub mod error;
+mod functions;
 mod lexer;
 pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
+pub use build::{BuildError, Scope, TimeCoordinate, Value, build_expr};
+pub use functions::FUNCTIONS;
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
 pub use parser::parse_expr;

@@ -1,0 +1,108 @@
+"""Groups of a time axis and selection by label, against xarray."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from harness import assert_close, chunkwise, read_array, values, write_array, write_pipeline
+
+
+def store(folder, count, freq, chunks, dtype="float64", units=None, start="1999-11-20"):
+    """A data set in Zarr as xarray writes it, and as it is in memory."""
+    time = xr.date_range(start, periods=count, freq=freq)
+    x = values(1, (count, 3, 4), dtype)
+    data = xr.Dataset(
+        {"x": (("time", "lat", "lon"), x)},
+        coords={"time": time, "lat": [10.0, 20.0, 30.0], "lon": [0.0, 90.0, 180.0, 270.0]},
+    )
+    encoding = {"x": {"chunks": chunks}}
+    if units:
+        encoding["time"] = {"units": units, "calendar": "standard"}
+    data.to_zarr(folder / "in.zarr", encoding=encoding, zarr_format=3)
+    return data
+
+
+def run(folder, expressions, args=()):
+    path = write_pipeline(folder, {"x": "in.zarr/x"}, expressions, {f"out.zarr/{n}": n for n in expressions})
+    chunkwise("run", path, "--allowed-mem", "500MB", "--json", *args).ok()
+    return {name: read_array(folder / "out.zarr" / name) for name in expressions}
+
+
+CASES = {
+    # part: (steps, frequency, chunks, units)
+    "month": (800, "D", (37, 2, 4), None),
+    "year": (900, "D", (100, 3, 3), "hours since 1900-01-01"),
+    "dayofyear": (800, "D", (31, 3, 4), "days since 2000-01-01"),
+    "hour": (200, "5h", (24, 1, 4), "minutes since 2000-01-01"),
+    "day": (200, "D", (50, 3, 4), "seconds since 1970-01-01"),
+    "date": (100, "6h", (7, 3, 4), "hours since 1999-01-01"),
+}
+
+
+@pytest.mark.parametrize("part", CASES)
+def test_means(tmp_path, part):
+    count, freq, chunks, units = CASES[part]
+    x = store(tmp_path, count, freq, chunks, units=units).x
+    out = run(tmp_path, {"g": f'groupby_mean(x, "time.{part}")'})
+    key = x.time.dt.floor("D") if part == "date" else f"time.{part}"
+    assert_close(out["g"], x.groupby(key).mean().values, 64, 64)
+
+
+@pytest.mark.parametrize("name", ["sum", "min", "max"])
+def test_other_reductions(tmp_path, name):
+    x = store(tmp_path, 500, "D", (45, 3, 4)).x
+    out = run(tmp_path, {"g": f'groupby_{name}(x, "time.month")'})
+    assert_close(out["g"], getattr(x.groupby("time.month"), name)().values, 64, 4096)
+
+
+@pytest.mark.parametrize("part", ["month", "dayofyear", "season", "hour", "year"])
+def test_anomalies(tmp_path, part):
+    x = store(tmp_path, 700, "15h" if part == "hour" else "D", (60, 3, 4)).x
+    out = run(tmp_path, {"a": f'x - sel(groupby_mean(x, "time.{part}"), "time.{part}")'})
+    groups = x.groupby(f"time.{part}")
+    assert_close(out["a"], (groups - groups.mean()).transpose("time", "lat", "lon").values, 64, 64)
+
+
+def test_float32_and_result_in_xarray(tmp_path):
+    x = store(tmp_path, 730, "D", (50, 3, 4), dtype="float32").x
+    run(tmp_path, {"c": 'groupby_mean(x, "time.month")', "a": 'x - sel(c, "time.month")'})
+    data = xr.open_zarr(tmp_path / "out.zarr", chunks=None)
+    assert data.a.dims == ("time", "lat", "lon") and data.c.dims[1:] == ("lat", "lon")
+    assert data.c.dtype == np.float32 and data.c.sizes[data.c.dims[0]] == 12
+    np.testing.assert_array_equal(data.time.values, x.time.values)
+    np.testing.assert_array_equal(data.lat.values, x.lat.values)
+    groups = x.groupby("time.month")
+    np.testing.assert_allclose(data.a.values, groups - groups.mean(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("calendar, days", [("noleap", 365), ("360_day", 360)])
+def test_other_calendars(tmp_path, calendar, days):
+    count = 900
+    t = np.arange(count)
+    x = values(3, (count, 2), "float64")
+    write_array(tmp_path / "in.zarr/x", x, (70, 2), ["time", "y"])
+    attributes = {"units": "days since 2000-01-01", "calendar": calendar}
+    write_array(tmp_path / "in.zarr/time", t, None, ["time"], attributes)
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    (tmp_path / "in.zarr/zarr.json").write_text(json.dumps(group))
+    out = run(tmp_path, {"g": 'groupby_mean(x, "time.dayofyear")', "y": 'groupby_mean(x, "time.year")'})
+    assert_close(out["g"], np.stack([x[t % days == d].mean(0) for d in range(days)]), 64, 64)
+    assert_close(out["y"], np.stack([x[t // days == d].mean(0) for d in range(3)]), 64, 512)
+
+
+def test_only_labels_that_occur(tmp_path):
+    x = store(tmp_path, 60, "D", (13, 3, 4), start="2001-05-03").x
+    out = run(tmp_path, {"g": 'groupby_mean(x, "time.month")'})
+    assert_close(out["g"], x.groupby("time.month").mean().values, 64, 64)
+
+
+@pytest.mark.parametrize("expression, names", [
+    ('groupby_mean(x, "time.mnth")', ["mnth"]),
+    ('groupby_mean(x, "tim.month")', ["tim"]),
+    ('sel(x, "time.month")', [("month", "time")]),
+])  # fmt: skip
+def test_bad_labels(tmp_path, expression, names):
+    store(tmp_path, 60, "D", (13, 3, 4))
+    path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, {"g": expression}, {"out.zarr/g": "g"})
+    chunkwise("run", path, "--allowed-mem", "500MB").failed(*names)

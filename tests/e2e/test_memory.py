@@ -1,0 +1,92 @@
+"""The peak memory of a whole run stays under `--allowed-mem`, for data larger than it."""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import zarr
+from harness import chunkwise, read_array, write_pipeline
+
+PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
+MB = 1_000_000
+
+
+def measured(folder, *args):
+    report = folder / "peak.json"
+    done = chunkwise(*args, prefix=(sys.executable, "-S", str(PEAK), str(report)))
+    return done, json.loads(report.read_text())["peak"]
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """Two arrays of 320 MB as (time, y, x) in chunks of 8 MB, and a tall matrix of 320 MB."""
+    folder = tmp_path_factory.mktemp("big")
+    for seed, name in enumerate("uv"):
+        array = zarr.create_array(str(folder / "in.zarr" / name), shape=(400, 400, 500), chunks=(10, 400, 500), dtype="float32", compressors=None, dimension_names=["time", "y", "x"])
+        rng = np.random.default_rng(seed)
+        for start in range(0, 400, 10):
+            array[start : start + 10] = rng.standard_normal((10, 400, 500), dtype="float32")
+    array = zarr.create_array(str(folder / "in.zarr" / "a"), shape=(100_000, 400), chunks=(2_500, 400), dtype="float64", compressors=None)
+    rng = np.random.default_rng(9)
+    for start in range(0, 100_000, 2_500):
+        array[start : start + 2_500] = rng.standard_normal((2_500, 400))
+    return folder
+
+
+def mean_product(folder):
+    u, v = zarr.open_array(str(folder / "in.zarr/u")), zarr.open_array(str(folder / "in.zarr/v"))
+    total = np.zeros(u.shape[1:])
+    for start in range(0, u.shape[0], 50):
+        total += np.sum(u[start : start + 50] * v[start : start + 50], axis=0, dtype="float64")
+    return total / u.shape[0]
+
+
+def check_u(folder, path, transform):
+    source = zarr.open_array(str(folder / "in.zarr/u"), mode="r")
+    result = zarr.open_array(str(path), mode="r")
+    for start in (0, 130, 390):
+        np.testing.assert_allclose(result[start : start + 10], transform(source[start : start + 10]), rtol=1e-5, atol=1e-6)
+
+
+WORK = {
+    # name: (expression, output options, check)
+    "mean": ('mean(u * v, dim="time")', {}, lambda f, p: np.testing.assert_allclose(read_array(p), mean_product(f), rtol=1e-4, atol=1e-5)),
+    "elementwise": ("sqrt(abs(u)) + 1", {}, lambda f, p: check_u(f, p, lambda x: np.sqrt(np.abs(x)) + 1)),
+    "rechunk": ("u", {"chunks": {"time": -1, "y": 20, "x": 20}}, lambda f, p: check_u(f, p, lambda x: x)),
+    "anomaly": ('u - mean(u, dim="time", keepdims=True)', {}, None),
+    "ata": ("permute_dims(a, [1, 0]) @ a", {}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [150, 300])
+@pytest.mark.parametrize("name", WORK)
+def test_peak_is_under_the_budget(big, tmp_path, name, budget):
+    expression, options, check = WORK[name]
+    inputs = {n: str(big / "in.zarr" / n) for n in "uva"}
+    path = write_pipeline(tmp_path, inputs, {"r": expression}, {"out.zarr/r": {"array": "r", **options}})
+    done, peak = measured(tmp_path, "run", path, "--allowed-mem", f"{budget}MB", "--json")
+    done.ok()
+    assert peak <= budget * MB, f"peak {peak / MB:.0f} MB with a budget of {budget} MB"
+    if check:
+        check(big, tmp_path / "out.zarr/r")
+
+
+def test_many_workers_share_the_budget(big, tmp_path):
+    path = write_pipeline(tmp_path, {"u": str(big / "in.zarr/u")}, {"r": "exp(u)"}, {"out.zarr/r": "r"})
+    done, peak = measured(tmp_path, "run", path, "--allowed-mem", "200MB", "--workers", "16")
+    done.ok()
+    assert peak <= 200 * MB, f"peak {peak / MB:.0f} MB"
+
+
+def test_planning_is_small_and_fast(tmp_path):
+    """A rechunk of 1.4 TB and a plan of ten million tasks; the source holds no chunk."""
+    zarr.create_array(str(tmp_path / "era5.zarr"), shape=(350640, 721, 1440), chunks=(31, 721, 1440), dtype="float32", dimension_names=["time", "lat", "lon"])
+    zarr.create_array(str(tmp_path / "many.zarr"), shape=(10_000_000, 2_000), chunks=(1, 2_000), dtype="float64", dimension_names=["row", "column"])
+    era5 = write_pipeline(tmp_path, {"x": "era5.zarr"}, {}, {"out.zarr/x": {"array": "x", "chunks": {"time": 350640, "lat": 10, "lon": 10}}}, name="era5.json")
+    many = write_pipeline(tmp_path, {"x": "many.zarr"}, {"y": "x + 1"}, {"many-out.zarr/y": "y"}, name="many.json")
+    for path in (era5, many):
+        done, peak = measured(tmp_path, "plan", path, "--allowed-mem", "2GB", "--format", "json")
+        done.ok()
+        assert peak < 100 * MB and len(done.stdout) < MB, f"peak {peak / MB:.0f} MB, plan {len(done.stdout)} bytes"

@@ -1,0 +1,143 @@
+"""Reductions over any axes, with keepdims, over drawn shapes and chunks, against NumPy."""
+
+import numpy as np
+import pytest
+from harness import ALL, FLOATS, INTEGERS, Case, arrays, assert_close, batches, check_batch, values
+from hypothesis import given
+from hypothesis import strategies as st
+
+SUMS = ["sum", "prod"]
+MOMENTS = ["mean", "var", "std"]
+ORDER = ["min", "max", "argmin", "argmax"]
+
+
+@st.composite
+def axis_argument(draw, ndim, several=True):
+    """'' (all axes), one axis (also negative) or several."""
+    kind = draw(st.sampled_from(["none", "one", "many"] if several else ["one"]))
+    if kind == "none" or ndim == 0:
+        return ""
+    if kind == "one":
+        return f", axis={draw(st.integers(-ndim, ndim - 1))}"
+    chosen = draw(st.lists(st.integers(0, ndim - 1), unique=True, min_size=1, max_size=ndim))
+    return f", axis={tuple(chosen)!r}"
+
+
+@st.composite
+def reduction_case(draw):
+    name = draw(st.sampled_from(SUMS + MOMENTS + ["min", "max", "any", "all", "count_nonzero"]))
+    empty = 0 if name in ("sum", "prod", "any", "all", "count_nonzero") else 1
+    if name in MOMENTS:
+        dtypes = FLOATS
+    elif name in ("any", "all", "count_nonzero"):
+        dtypes = ALL
+    else:
+        dtypes = INTEGERS + FLOATS
+    low, high = (0.5, 2) if name == "prod" else (-8, 8)
+    x, chunks = draw(arrays(dtypes, min_side=empty, low=low, high=high))
+    keep = draw(st.sampled_from(["", ", keepdims=True"]))
+    total = float(np.sum(np.abs(x.astype("float64")))) + 1 if x.dtype.kind == "f" else 0.0
+    if name in ("var", "std"):
+        total = 256.0 * max(1, x.size) ** 0.5
+        # The square root of a variance that is zero but for rounding.
+        if name == "std":
+            total = total / float(np.finfo(x.dtype).eps) ** 0.5 * 2
+    expr = f"{name}(x{draw(axis_argument(x.ndim))}{keep})"
+    return Case(expr, {"x": (x, chunks)}, ulps=64, scale=4 * total if name != "prod" else 0)
+
+
+@given(batch=batches(reduction_case()))
+def test_reductions(make_folder, batch):
+    check_batch(make_folder, batch)
+
+
+@given(batch=batches(reduction_case(), size=15))
+def test_reductions_in_little_memory(make_folder, batch):
+    check_batch(make_folder, batch, allowed_mem="150MB")
+
+
+@st.composite
+def position_case(draw):
+    name = draw(st.sampled_from(["argmin", "argmax"]))
+    # Few distinct values: the first of equal ones is wanted.
+    x, chunks = draw(arrays(INTEGERS + FLOATS, min_side=1, min_dims=1, low=0, high=4))
+    x = np.floor(x).astype(x.dtype)
+    axis = draw(axis_argument(x.ndim, several=False)) if draw(st.booleans()) else ""
+    keep = draw(st.sampled_from(["", ", keepdims=True"]))
+    return Case(f"{name}(x{axis}{keep})", {"x": (x, chunks)})
+
+
+@given(batch=batches(position_case()))
+def test_positions(make_folder, batch):
+    check_batch(make_folder, batch)
+
+
+@st.composite
+def nan_case(draw):
+    name = draw(st.sampled_from(["nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"]))
+    x, chunks = draw(arrays(FLOATS, min_side=1, min_dims=1, max_dims=3, low=1, high=2))
+    holes = values(draw(st.integers(0, 2**32 - 1)), x.shape, "float64", 0, 1) < draw(st.sampled_from([0.0, 0.3, 1.0]))
+    x[holes] = np.nan
+    scale = 256 * x.size if name not in ("nanstd",) else 256 * x.size / float(np.finfo(x.dtype).eps) ** 0.5
+    return Case(f"{name}(x{draw(axis_argument(x.ndim))})", {"x": (x, chunks)}, ulps=64, scale=scale)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(batch=batches(nan_case()))
+def test_nan_reductions(make_folder, batch):
+    check_batch(make_folder, batch)
+
+
+def test_nan_propagates(check):
+    x = values(1, (6, 5), "float64")
+    x[2, 3] = np.nan
+    check([Case(f"{name}(x, axis={axis})", {"x": (x, (4, 2))}, ulps=64, scale=64) for name in ("sum", "mean", "min", "max", "prod") for axis in (0, 1)])
+
+
+def test_empty(check):
+    x = np.zeros((0, 3))
+    check([Case(e, {"x": (x, (1, 2))}) for e in ("sum(x)", "prod(x)", "sum(x, axis=0)", "sum(x, axis=1)", "any(x)", "all(x, axis=0)", "mean(x, axis=1)")])
+
+
+def test_accumulators_are_wide(check):
+    """Sums of small integers do not wrap; sums of many float32 keep their digits."""
+    x = np.full((100_000,), 127, "int8")
+    y = np.full((300_000,), 0.1, "float32")
+    check(
+        [
+            Case("sum(x)", {"x": (x, (1000,))}),
+            Case("sum(y)", {"y": (y, (10_000,))}, expected=np.float32(y.astype("float64").sum()), ulps=8),
+            Case("mean(y)", {"y": (y, (10_000,))}, expected=np.float32(y.astype("float64").mean()), ulps=8),
+        ]
+    )
+
+
+def test_variance_of_large_offset(check):
+    x = 1e8 + values(1, (4000,), "float64", -1, 1)
+    check([Case("var(x)", {"x": (x, (37,))}, ulps=1e8), Case("var(x, correction=1)", {"x": (x, (37,))}, ulps=1e8)])
+
+
+def test_by_dimension_name(run):
+    x = values(1, (6, 4, 5), "float64")
+    pipeline = {
+        "arrays": {
+            "a": 'mean(x, dim="time")',
+            "b": 'sum(x, dim=["lat", "lon"])',
+            "c": 'max(x, dim="lon", keepdims=True)',
+            "d": 'x - mean(x, dim="time", keepdims=True)',
+            "z": 'mean(x * x, dim="time") - mean(x, dim="time") ** 2',
+        }
+    }
+    out = run(pipeline, {"x": (x, (4, 3, 2), ["time", "lat", "lon"])}).outputs
+    assert_close(out["a"], x.mean(0), 16, 64)
+    assert_close(out["b"], x.sum((1, 2)), 16, 512)
+    assert_close(out["c"], x.max(2, keepdims=True), 0)
+    assert_close(out["d"], x - x.mean(0), 16, 64)
+    assert_close(out["z"], (x * x).mean(0) - x.mean(0) ** 2, 16, 1024)
+
+
+def test_many_chunks(check):
+    """Several rounds of the reduction tree."""
+    x = values(1, (3000,), "float64")
+    scale = float(np.abs(x).sum())
+    check([Case(f"{n}(x)", {"x": (x, (1,))}, ulps=64, scale=scale) for n in ("sum", "mean", "max", "argmax", "any")])

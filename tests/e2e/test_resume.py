@@ -1,0 +1,133 @@
+"""Kill -9 during a run, damage to chunks, then `--resume`: the same bytes, and finished chunks are not made again."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from harness import binary, chunkwise, values, write_array, write_pipeline
+
+# Long enough that a kill lands in the middle: 600 chunks, of which each takes some milliseconds.
+SLOW = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
+
+
+def prepare(folder, count=600, arrays=None, outputs=None):
+    x = values(1, (count, 200, 100), "float64", -1, 1)
+    write_array(folder / "in.zarr", x, (1, 200, 100), ["time", "y", "x"])
+    return write_pipeline(folder, {"x": "in.zarr"}, arrays or {"y": SLOW}, outputs or {"out.zarr/y": "y"})
+
+
+def chunk_files(folder):
+    """Path → (inode, mtime, size) of every chunk under the output, wherever it is kept until published."""
+    found = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            if "in.zarr" in path or "/c/" not in path or ".tmp" in name:
+                continue
+            try:
+                info = os.stat(path)
+            except FileNotFoundError:
+                continue
+            found[os.path.relpath(path, folder)] = (info.st_ino, info.st_mtime_ns, info.st_size)
+    return found
+
+
+def output_bytes(folder, name="y"):
+    root = folder / "out.zarr" / name
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def kill_midway(folder, path, chunks, *args):
+    """Start a run, kill it when it has written `chunks` chunks; returns what was there after its death."""
+    with subprocess.Popen(
+        [binary(), "run", str(path), "--allowed-mem", "300MB", *args],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"},
+    ) as process:  # fmt: skip
+        deadline = time.monotonic() + 60
+        while len(chunk_files(folder)) < chunks and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        code = process.wait()
+        errors = process.stderr.read().decode()
+    if code == 0:
+        pytest.fail("the run ended before it could be killed; make the workload larger")
+    assert code == -signal.SIGKILL, errors
+    return chunk_files(folder)
+
+
+@pytest.fixture
+def reference(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reference")
+    chunkwise("run", prepare(folder), "--allowed-mem", "300MB").ok()
+    return output_bytes(folder)
+
+
+def test_kill_and_resume(tmp_path, reference):
+    path = prepare(tmp_path)
+    before = kill_midway(tmp_path, path, 60, "--workers", "1")
+    assert 0 < len(before) < 600
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    after = chunk_files(tmp_path)
+    kept = {v[:2] for v in after.values()}
+    redone = [p for p, v in before.items() if v[:2] not in kept]
+    # Only what the killed process had in hand may be made again.
+    assert len(redone) <= 8, f"{len(redone)} of {len(before)} finished chunks were made again"
+    assert output_bytes(tmp_path) == reference
+
+
+def test_kill_twice(tmp_path, reference):
+    path = prepare(tmp_path)
+    kill_midway(tmp_path, path, 40, "--workers", "1")
+    kill_midway(tmp_path, path, 200, "--workers", "1", "--resume")
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    assert output_bytes(tmp_path) == reference
+
+
+def test_torn_chunks_are_missing(tmp_path, reference):
+    path = prepare(tmp_path)
+    before = kill_midway(tmp_path, path, 100, "--workers", "1")
+    names = sorted(before)[:3]
+    (tmp_path / names[0]).write_bytes(b"")
+    os.truncate(tmp_path / names[1], before[names[1]][2] // 2)
+    (tmp_path / names[2]).unlink()
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    assert output_bytes(tmp_path) == reference
+
+
+def test_resume_of_a_finished_run_does_nothing(tmp_path):
+    path = prepare(tmp_path, count=30)
+    chunkwise("run", path, "--allowed-mem", "300MB").ok()
+    before = chunk_files(tmp_path / "out.zarr")
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    assert chunk_files(tmp_path / "out.zarr") == before
+
+
+def test_resume_over_several_stages(tmp_path):
+    arrays = {"r": SLOW, "m": 'r - mean(r, dim="time", keepdims=True)'}
+    outputs = {"out.zarr/m": {"array": "m", "chunks": {"time": -1, "y": 20, "x": 20}}}
+    path = prepare(tmp_path, 300, arrays, outputs)
+    with subprocess.Popen([binary(), "run", str(path), "--allowed-mem", "300MB"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        time.sleep(0.5)
+        process.kill()
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    resumed = output_bytes(tmp_path, "m")
+    chunkwise("run", path, "--allowed-mem", "300MB", "--overwrite").ok()
+    assert output_bytes(tmp_path, "m") == resumed
+
+
+def test_interrupt_leaves_a_resumable_state(tmp_path, reference):
+    path = prepare(tmp_path)
+    with subprocess.Popen([binary(), "run", str(path), "--allowed-mem", "300MB", "--workers", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while len(chunk_files(tmp_path)) < 30 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=30)
+        errors = process.stderr.read().decode()
+    assert code != 0 and "panicked" not in errors
+    assert "resume" in errors
+    chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
+    assert output_bytes(tmp_path) == reference

@@ -1,0 +1,221 @@
+"""What zarr-python and xarray write, we read; what we write, they read."""
+
+import json
+import shutil
+
+import numcodecs
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from harness import ALL, chunkwise, read_array, values, write_array, write_pipeline
+from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
+
+SHAPE = (23, 17)
+
+
+def copy(folder, source="in.zarr", target="out.zarr/y", *args, **output):
+    path = write_pipeline(folder, {"x": source}, {}, {target: {"array": "x", **output} if output else "x"})
+    chunkwise("run", path, "--allowed-mem", "500MB", *args).ok()
+    return read_array(folder / target)
+
+
+V3 = {
+    "default": {"compressors": "auto"},
+    "none": {"compressors": None},
+    "gzip": {"compressors": GzipCodec(level=5)},
+    "zstd": {"compressors": ZstdCodec(level=3, checksum=True)},
+    **{f"blosc-{c}-{s}": {"compressors": BloscCodec(cname=c, shuffle=s)} for c in ("lz4", "lz4hc", "zstd", "zlib", "blosclz") for s in ("noshuffle", "shuffle", "bitshuffle")},
+    "crc32c": {"compressors": [ZstdCodec(), Crc32cCodec()]},
+    "big endian": {"serializer": BytesCodec(endian="big")},
+    "transpose": {"filters": [TransposeCodec(order=(1, 0))]},
+    "shards": {"chunks": (4, 3), "shards": (8, 9)},
+    "shards of zstd": {"chunks": (5, 5), "shards": (10, 20), "compressors": ZstdCodec()},
+    "shards, index first": {"chunks": (8, 8), "serializer": ShardingCodec(chunk_shape=(4, 2), codecs=[BytesCodec(), BloscCodec()], index_location="start"), "compressors": None},
+    "dot separator": {"chunk_key_encoding": {"name": "default", "separator": "."}},
+    "v2 keys": {"chunk_key_encoding": {"name": "v2", "separator": "/"}},
+}  # fmt: skip
+
+V2 = {
+    "default": {},
+    "none": {"compressors": None},
+    "blosc": {"compressors": numcodecs.Blosc(cname="lz4", shuffle=1)},
+    "zstd": {"compressors": numcodecs.Zstd(3)},
+    "gzip": {"compressors": numcodecs.GZip(5)},
+    "zlib": {"compressors": numcodecs.Zlib(5)},
+    "bz2": {"compressors": numcodecs.BZ2(5)},
+    "fortran": {"order": "F", "compressors": numcodecs.Zstd(3)},
+    "slash": {"chunk_key_encoding": {"name": "v2", "separator": "/"}},
+    "big endian": {"dtype": ">f8", "compressors": None},
+}
+
+
+@pytest.mark.parametrize("options", V3.values(), ids=V3.keys())
+def test_read_v3(tmp_path, options):
+    x = values(1, SHAPE, "float64")
+    array = zarr.create_array(str(tmp_path / "in.zarr"), shape=SHAPE, dtype="float64", **{"chunks": (10, 6), **options})
+    array[...] = x
+    np.testing.assert_array_equal(copy(tmp_path), x)
+
+
+@pytest.mark.parametrize("options", V2.values(), ids=V2.keys())
+def test_read_v2(tmp_path, options):
+    x = values(1, SHAPE, "float64")
+    array = zarr.create_array(str(tmp_path / "in.zarr"), zarr_format=2, shape=SHAPE, chunks=(10, 6), **{"dtype": "float64", **options})
+    array[...] = x
+    np.testing.assert_array_equal(copy(tmp_path), x)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_every_dtype(tmp_path, zarr_format):
+    inputs, outputs, expected = {}, {}, {}
+    for dtype in ALL:
+        expected[dtype] = values(2, SHAPE, dtype)
+        array = zarr.create_array(str(tmp_path / "in" / dtype), zarr_format=zarr_format, shape=SHAPE, chunks=(7, 5), dtype=dtype)
+        array[...] = expected[dtype]
+        inputs[f"x_{dtype}"] = f"in/{dtype}"
+        outputs[f"out.zarr/{dtype}"] = f"x_{dtype}"
+    path = write_pipeline(tmp_path, inputs, {}, outputs)
+    chunkwise("run", path, "--allowed-mem", "500MB").ok()
+    for dtype, x in expected.items():
+        y = read_array(tmp_path / "out.zarr" / dtype)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("fill, dtype", [(float("nan"), "float32"), (-7, "int16"), (float("inf"), "float64"), (True, "bool")])
+def test_missing_chunks_are_fill_values(tmp_path, zarr_format, fill, dtype):
+    array = zarr.create_array(str(tmp_path / "in.zarr"), zarr_format=zarr_format, shape=SHAPE, chunks=(10, 6), dtype=dtype, fill_value=fill)
+    array[3:8, :6] = np.ones((5, 6), dtype)
+    np.testing.assert_array_equal(copy(tmp_path), array[...])
+
+
+def test_decode_cf(tmp_path):
+    packed = values(3, SHAPE, "int16", -100, 100)
+    packed[2, 2:5] = -999
+    attributes = {"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -999}
+    write_array(tmp_path / "in.zarr", packed, (10, 6), ["y", "x"], attributes)
+    path = write_pipeline(tmp_path, {"x": {"url": "in.zarr", "decode_cf": True}}, {"m": "x + 0"}, {"out.zarr/m": "m"})
+    chunkwise("run", path, "--allowed-mem", "500MB").ok()
+    expected = np.where(packed == -999, np.nan, packed * 0.5 + 10)
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), expected, rtol=1e-6)
+
+
+def dataset(folder, zarr_format):
+    data = xr.Dataset(
+        {"t": (("time", "lat", "lon"), values(1, (20, 6, 8), "float32"), {"units": "K", "long_name": "temperature"})},
+        coords={
+            "time": xr.date_range("2001-01-01", periods=20),
+            "lat": np.linspace(-50, 50, 6),
+            "lon": np.arange(8) * 45.0,
+        },
+    )
+    data.to_zarr(folder / "in.zarr", zarr_format=zarr_format, encoding={"t": {"chunks": (7, 4, 5)}})
+    return data
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_opens_in_xarray(tmp_path, zarr_format):
+    source = dataset(tmp_path, zarr_format)
+    arrays = {"same": "t", "mean_t": 'mean(t, dim="time")', "zonal": 'max(t, dim="lon")', "part": "t[2:18:3, ::-1]"}
+    # `part` has coordinates of other lengths, so it goes to a group of its own.
+    outputs = {f"{'part' if n == 'part' else 'out'}.zarr/{n}": n for n in arrays}
+    path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, arrays, outputs)
+    chunkwise("run", path, "--allowed-mem", "500MB").ok()
+    data = xr.open_zarr(tmp_path / "out.zarr", consolidated=True, chunks=None)
+    assert data.same.dims == ("time", "lat", "lon")
+    assert data.mean_t.dims == ("lat", "lon") and data.zonal.dims == ("time", "lat")
+    for name in ("time", "lat", "lon"):
+        np.testing.assert_array_equal(data[name].values, source[name].values)
+    np.testing.assert_array_equal(data.same.values, source.t.values)
+    assert data.same.attrs.get("units") == "K"
+    np.testing.assert_allclose(data.mean_t.values, source.t.mean("time").values, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(data.zonal.values, source.t.max("lon").values)
+    part = xr.open_zarr(tmp_path / "part.zarr", consolidated=True, chunks=None).part
+    wanted = source.t.isel(time=slice(2, 18, 3), lat=slice(None, None, -1))
+    np.testing.assert_array_equal(part.values, wanted.values)
+    for name in ("time", "lat", "lon"):
+        if name in part.coords:  # a coordinate that was sliced is either sliced with the array or left out
+            np.testing.assert_array_equal(part[name].values, wanted[name].values)
+    assert "lon" in part.coords
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "blosc", "none"])
+def test_output_codecs(tmp_path, codec):
+    dataset(tmp_path, 3)
+    y = copy(tmp_path, "in.zarr/t", codec=codec)
+    np.testing.assert_array_equal(y, read_array(tmp_path / "in.zarr/t"))
+
+
+def test_output_chunks_and_shards(tmp_path):
+    dataset(tmp_path, 3)
+    y = copy(tmp_path, "in.zarr/t", chunks={"time": 5, "lat": 2, "lon": -1}, shards={"time": 10, "lat": 6, "lon": -1})
+    np.testing.assert_array_equal(y, read_array(tmp_path / "in.zarr/t"))
+    array = zarr.open_array(str(tmp_path / "out.zarr/y"), mode="r")
+    assert array.chunks == (5, 2, 8) and array.shards == (10, 6, 8)
+
+
+def test_shards_are_whole_when_the_tasks_are_small(tmp_path):
+    """Two tasks that each write a part of a shard would lose data."""
+    x = values(1, (96, 64), "float64")
+    write_array(tmp_path / "in.zarr", x, (3, 64), ["a", "b"])
+    y = copy(tmp_path, "in.zarr", "out.zarr/y", chunks={"a": 8, "b": 8}, shards={"a": 32, "b": 32})
+    np.testing.assert_array_equal(y, x)
+
+
+def test_rechunk_command(tmp_path):
+    data = dataset(tmp_path, 3)
+    done = chunkwise("rechunk", tmp_path / "in.zarr/t", tmp_path / "new.zarr/t", "--chunks", "time=-1,lat=3,lon=2", "--allowed-mem", "500MB")
+    done.ok()
+    array = zarr.open_array(str(tmp_path / "new.zarr/t"), mode="r")
+    assert array.chunks == (20, 3, 2)
+    np.testing.assert_array_equal(array[...], data.t.values)
+
+
+def test_info(tmp_path):
+    dataset(tmp_path, 3)
+    text = chunkwise("info", tmp_path / "in.zarr").ok().stdout
+    for word in ("t", "time", "lat", "lon", "float32", "temperature"):
+        assert word in text
+    json.loads(chunkwise("info", tmp_path / "in.zarr", "--json").ok().stdout)
+
+
+def test_verify_finds_missing_and_damaged_chunks(tmp_path):
+    dataset(tmp_path, 3)
+    copy(tmp_path, "in.zarr/t")
+    chunkwise("verify", tmp_path / "out.zarr").ok()
+    chunks = sorted(p for p in (tmp_path / "out.zarr/y/c").rglob("*") if p.is_file())
+    assert len(chunks) > 3
+    saved = chunks[1].read_bytes()
+    chunks[1].unlink()
+    chunkwise("verify", tmp_path / "out.zarr").failed("y")
+    chunks[1].write_bytes(b"")
+    chunkwise("verify", tmp_path / "out.zarr").failed("y")
+    # Another chunk's bytes decode, but are not what the task wrote.
+    shutil.copyfile(chunks[0], chunks[1])
+    chunkwise("verify", tmp_path / "out.zarr").failed("y")
+    chunks[1].write_bytes(saved)
+    chunkwise("verify", tmp_path / "out.zarr").ok()
+
+
+def test_dry_run_writes_nothing(tmp_path):
+    dataset(tmp_path, 3)
+    path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, {"m": "mean(t)"}, {"out.zarr/m": "m"})
+    chunkwise("run", path, "--dry-run", "--allowed-mem", "500MB").ok()
+    assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("kind", ["table", "json", "dot", "svg"])
+def test_plan_formats(tmp_path, kind):
+    dataset(tmp_path, 3)
+    path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, {"m": "mean(t)"}, {"out.zarr/m": "m"})
+    text = chunkwise("plan", path, "--format", kind, "--allowed-mem", "500MB").ok().stdout
+    if kind == "json":
+        # A saved plan runs.
+        json.loads(text)
+        (tmp_path / "plan.json").write_text(text)
+        chunkwise("run", tmp_path / "plan.json", cwd=tmp_path).ok()
+        np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), read_array(tmp_path / "in.zarr/t").mean(), atol=1e-5)
+    else:
+        assert {"table": "", "dot": "digraph", "svg": "<svg"}[kind] in text
