@@ -1,0 +1,86 @@
+//! What a run tells whoever watches it.
+
+use serde::Serialize;
+
+/// A stage as the watchers know it.
+#[derive(Debug, Clone, Serialize)]
+pub struct StageInfo {
+    /// Its name.
+    pub name: String,
+    /// Its number of tasks.
+    pub tasks: u64,
+    /// Tasks that an earlier run has finished.
+    pub done: u64,
+}
+
+/// Something happened.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run starts.
+    RunStarted {
+        /// The plan's id.
+        id: String,
+        /// The stages.
+        stages: Vec<StageInfo>,
+    },
+    /// A task is done.
+    TaskFinished {
+        /// Index of its stage.
+        stage: usize,
+        /// Its number.
+        task: u64,
+        /// Encoded bytes that it read.
+        bytes_read: u64,
+        /// Encoded bytes that it wrote.
+        bytes_written: u64,
+        /// Wall time.
+        seconds: f64,
+    },
+    /// A task failed and will be tried again.
+    TaskRetried {
+        /// Index of its stage.
+        stage: usize,
+        /// Its number.
+        task: u64,
+        /// Why.
+        error: String,
+        /// Seconds to wait.
+        wait: f64,
+    },
+    /// An intermediate array is not needed any more.
+    ArrayDeleted {
+        /// The array.
+        array: String,
+    },
+    /// An output is whole and can be opened.
+    ArrayPublished {
+        /// Its URL.
+        url: String,
+    },
+    /// All is done.
+    RunFinished(RunReport),
+}
+
+/// A run in numbers.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RunReport {
+    /// The plan's id.
+    pub id: String,
+    /// Wall time.
+    pub seconds: f64,
+    /// Tasks that ran.
+    pub tasks: u64,
+    /// Tasks that an earlier run had finished.
+    pub skipped: u64,
+    /// Attempts that failed and were repeated.
+    pub retries: u64,
+    /// Encoded bytes read.
+    pub bytes_read: u64,
+    /// Encoded bytes written.
+    pub bytes_written: u64,
+    /// Largest resident memory of the process so far, in bytes.
+    pub peak_memory: u64,
+    /// URLs of the outputs.
+    pub outputs: Vec<String>,
+}

@@ -1,0 +1,73 @@
+//! The run's folder: the plan, and the reports of its tasks in numbered segments.
+//!
+//! A segment is written whole, so a killed driver loses at most the reports of the last second; their chunks count as missing and are
+//! made again.
+
+use chunkwise_plan::{TaskReport, WrittenChunk};
+use chunkwise_storage::{Location, StorageError, Store};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Reports by array and chunk.
+pub type Reports = HashMap<(String, Vec<u64>), WrittenChunk>;
+
+const EVERY: Duration = Duration::from_millis(500);
+const MOST: usize = 1000;
+
+/// Appends reports.
+pub(crate) struct Log {
+    store: Store,
+    next: u64,
+    buffer: String,
+    held: usize,
+    last: Instant,
+}
+
+fn segment(key: &str) -> Option<u64> {
+    key.strip_prefix("reports-")?.strip_suffix(".jsonl")?.parse().ok()
+}
+
+impl Log {
+    pub fn open(run_dir: &Location) -> Result<Log, StorageError> {
+        let store = Store::open(run_dir)?;
+        let next = store.list("")?.iter().filter_map(|(k, _)| segment(k)).max().map_or(0, |n| n + 1);
+        Ok(Log { store, next, buffer: String::new(), held: 0, last: Instant::now() })
+    }
+
+    pub fn add(&mut self, report: &TaskReport) -> Result<(), StorageError> {
+        if let Ok(line) = serde_json::to_string(report) {
+            self.buffer.push_str(&line);
+            self.buffer.push('\n');
+            self.held += 1;
+        }
+        if self.held >= MOST || self.last.elapsed() >= EVERY { self.flush() } else { Ok(()) }
+    }
+
+    pub fn flush(&mut self) -> Result<(), StorageError> {
+        self.last = Instant::now();
+        if self.held > 0 {
+            self.store.put(&format!("reports-{:06}.jsonl", self.next), std::mem::take(&mut self.buffer).into())?;
+            self.next += 1;
+            self.held = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Every chunk that the tasks of a run reported; the latest report of a chunk counts.
+pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
+    let store = Store::open(run_dir)?;
+    let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((segment(&k)?, k))).collect();
+    segments.sort();
+    let mut out = Reports::new();
+    for (_, key) in segments {
+        let Some(data) = store.get(&key)? else { continue };
+        // A line that does not parse is a report that is not there.
+        for report in String::from_utf8_lossy(&data).lines().filter_map(|l| serde_json::from_str::<TaskReport>(l).ok()) {
+            for w in report.written {
+                out.insert((w.array.clone(), w.chunk.clone()), w);
+            }
+        }
+    }
+    Ok(out)
+}
