@@ -1,2 +1,177 @@
-//! The chunkwise command.
-fn main() {}
+//! The `chunkwise` command.
+
+mod commands;
+mod progress;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Array computations that are larger than memory, in bounded memory.
+#[derive(Parser)]
+#[command(name = "chunkwise", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Limits that both `run` and `plan` take.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Limits {
+    /// What the whole process may use, everything included, such as 500MB or 2GiB.
+    #[arg(long)]
+    allowed_mem: Option<chunkwise::ByteSize>,
+    /// Where intermediates and reports are kept (a path or URL).
+    #[arg(long)]
+    work_dir: Option<String>,
+    /// Tasks that run at once [default: the number of processors].
+    #[arg(long)]
+    workers: Option<u64>,
+    /// Where tasks run: threads.
+    #[arg(long, default_value = "threads", value_parser = ["threads"])]
+    executor: String,
+    /// Sets a parameter of the pipeline.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value)]
+    set: Vec<(String, String)>,
+}
+
+fn name_value(text: &str) -> Result<(String, String), String> {
+    text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
+}
+
+/// How a run behaves.
+#[derive(clap::Args, Clone)]
+pub(crate) struct RunFlags {
+    /// Replace outputs that exist.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// Go on with an unfinished run of the same pipeline.
+    #[arg(long)]
+    resume: bool,
+    /// Keep the intermediates.
+    #[arg(long)]
+    keep: bool,
+    /// Plan, print the stages, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a pipeline file or a plan file.
+    Run {
+        /// The file: YAML, JSON or TOML.
+        pipeline: PathBuf,
+        #[command(flatten)]
+        limits: Limits,
+        #[command(flatten)]
+        flags: RunFlags,
+    },
+    /// Show the stages of a pipeline file or a plan file, without running anything.
+    Plan {
+        /// The file: YAML, JSON or TOML.
+        pipeline: PathBuf,
+        #[command(flatten)]
+        limits: Limits,
+        /// How it is printed.
+        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot"])]
+        format: String,
+        /// Say why operations were fused or stored, and what set the memory bound.
+        #[arg(long)]
+        explain: bool,
+    },
+    /// Copy an array into other chunks.
+    Rechunk {
+        /// The array to read.
+        source: String,
+        /// The array to write.
+        target: String,
+        /// The new chunk lengths, such as time=-1,lat=10,lon=10 (-1: the whole dimension) or 100,10,10.
+        #[arg(long)]
+        chunks: String,
+        /// Shard lengths, in the same form.
+        #[arg(long)]
+        shards: Option<String>,
+        /// blosc, none, zstd or gzip.
+        #[arg(long, default_value = "blosc")]
+        codec: String,
+        #[command(flatten)]
+        limits: Limits,
+        #[command(flatten)]
+        flags: RunFlags,
+    },
+    /// Show what a store holds.
+    Info {
+        /// A path or URL of a group or an array.
+        url: String,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run one task of a plan.
+    RunTask {
+        /// The plan file.
+        plan: PathBuf,
+        /// Index of the stage.
+        stage: usize,
+        /// Number of the task.
+        task: u64,
+    },
+    /// Prove that outputs are whole: every chunk is there, decodes, and has the checksum that its task reported.
+    Verify {
+        /// The folder of a run (WORK_DIR/ID), or a store.
+        run_or_store: String,
+    },
+    /// List the runs in a work directory, and remove them if asked.
+    Clean {
+        /// The work directory.
+        work_dir: String,
+        /// Remove this run.
+        #[arg(long)]
+        run: Vec<String>,
+        /// Remove all runs.
+        #[arg(long)]
+        all: bool,
+    },
+    /// List the functions of the expression language.
+    Functions,
+    /// Print the JSON Schema of plans.
+    PlanSchema,
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    let result = match cli.command {
+        Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
+        Command::Plan { pipeline, limits, format, explain } => commands::plan(&pipeline, &limits, &format, explain),
+        Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
+            commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
+        }
+        Command::Info { url, json } => commands::info(&url, json),
+        Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
+        Command::Verify { run_or_store } => commands::verify(&run_or_store),
+        Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),
+        Command::Functions => commands::functions(),
+        Command::PlanSchema => commands::schema(),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "chunkwise", &mut std::io::stdout());
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::FAILURE
+        }
+    }
+}

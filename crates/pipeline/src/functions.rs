@@ -449,8 +449,8 @@ fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<(Option<String>, 
         Value::Str(text) => {
             let Some((dim, part)) = text.split_once('.') else { return fail(span, format!("'{text}' must be like \"time.month\"")) };
             let time = (scope.time)(dim).or_else(|e| fail(span, e))?;
-            let moments = calendar::decode(&time.values, &time.units, &time.calendar).map_err(at(span))?;
-            let (labels, values) = calendar::labels(&moments, part).map_err(at(span))?;
+            let moments = calendar::decode(&time.values, &time.units, &time.calendar).or_else(|e| fail(span, e))?;
+            let (labels, values) = calendar::labels(&moments, part).or_else(|e| fail(span, e))?;
             Ok((Some(dim.into()), labels, values, Some(part.into())))
         }
         v => {

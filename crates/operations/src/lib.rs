@@ -12,16 +12,7 @@ pub mod group;
 pub mod index;
 pub mod linalg;
 pub mod manipulate;
-pub mod rechunk;
 pub mod reduce;
-pub mod stencil;
-mod support;
-#[cfg(test)]
-mod tests;
 
-pub use elementwise::Operand;
 pub use error::OpError;
 pub use graph::{Array, Definition, Source};
-pub use support::axis_number;
-
-pub use chunkwise_kernels::{Distribution, ElementOp, PadMode, StencilOp};

@@ -1,0 +1,79 @@
+//! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
+
+use crate::Error;
+use chunkwise_kernels::Block;
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array};
+use chunkwise_types::{DType, Region, Scalar};
+use std::collections::HashMap;
+
+/// A one-dimensional array in memory.
+pub(crate) struct Coordinate {
+    pub meta: ArrayMeta,
+    pub bytes: Vec<u8>,
+}
+
+/// Reads a one-dimensional coordinate; `None` if there is none.
+pub(crate) fn read(location: &Location) -> Option<Coordinate> {
+    let meta = open_array(location).ok().filter(|m| m.shape.len() == 1 && m.shape[0] <= 1 << 24)?;
+    let mut bytes = vec![0; (meta.shape[0] * meta.dtype.size()) as usize];
+    ArrayIo::new(location, &meta).ok()?.read_region(&Region::full(&meta.shape), &mut bytes).ok()?;
+    Some(Coordinate { meta, bytes })
+}
+
+/// The values as floats.
+pub(crate) fn as_floats(c: &Coordinate) -> Option<Vec<f64>> {
+    let block = Block::from_bytes_with::<()>(c.meta.dtype, &c.meta.shape, |out| {
+        out.copy_from_slice(&c.bytes);
+        Ok(())
+    })
+    .ok()?;
+    match chunkwise_kernels::cast(&block, DType::Float64) {
+        Block::Float64(a) => Some(a.iter().copied().collect()),
+        _ => None,
+    }
+}
+
+fn write(at: &Location, dim: &str, dtype: DType, attributes: serde_json::Map<String, serde_json::Value>, bytes: &[u8]) -> Result<(), Error> {
+    let len = bytes.len() as u64 / dtype.size();
+    let meta = new_meta(&NewArray {
+        dtype,
+        shape: vec![len],
+        chunks: vec![len.max(1)],
+        shards: None,
+        codec: CodecChoice::Default,
+        fill_value: Scalar::Int(0),
+        dimension_names: Some(vec![Some(dim.into())]),
+        attributes,
+    })?;
+    if len > 0 {
+        ArrayIo::new(at, &meta)?.write_chunk(&[0], bytes)?;
+    }
+    Ok(publish_array(at, &meta)?)
+}
+
+/// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
+///
+/// `sources` are the input arrays in whose groups coordinates are looked for; `groups` are the values of dimensions that `groupby` made.
+pub(crate) fn finish(output: &Location, dims: &[Option<String>], shape: &[u64], sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
+    let Some(group) = output.parent() else { return Ok(()) };
+    ensure_group(&group, &serde_json::Map::new())?;
+    for (dim, &len) in dims.iter().zip(shape) {
+        let Some(dim) = dim else { continue };
+        let at = group.join(dim);
+        if at == *output || open_array(&at).is_ok() {
+            continue;
+        }
+        if let Some(values) = groups.get(dim).filter(|v| v.len() as u64 == len) {
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+            write(&at, dim, DType::Int64, serde_json::Map::new(), &bytes)?;
+            continue;
+        }
+        let found = sources.iter().filter_map(Location::parent).filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);
+        if let Some(c) = found {
+            let mut attributes = c.meta.attributes.clone();
+            attributes.remove("_ARRAY_DIMENSIONS");
+            write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
+        }
+    }
+    Ok(consolidate(&group)?)
+}

@@ -1,0 +1,219 @@
+//! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
+
+use crate::coordinates::{self, as_floats};
+use crate::{Error, Session, open};
+use chunkwise_ops::{Array, Definition};
+use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
+pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
+use chunkwise_plan::{Codec, Plan};
+use chunkwise_planner::Request;
+use chunkwise_storage::Location;
+use chunkwise_types::Scalar;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What the command line sets over the file.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// Memory of the whole process in bytes.
+    pub allowed_mem: Option<u64>,
+    /// Threads.
+    pub workers: Option<u64>,
+    /// URL or path of the work directory.
+    pub work_dir: Option<String>,
+    /// Parameters, `NAME` and `VALUE`.
+    pub set: Vec<(String, String)>,
+}
+
+/// A pipeline that is ready to be planned.
+pub struct Pipeline {
+    /// What is to be computed.
+    pub requests: Vec<Request>,
+    /// Where.
+    pub session: Session,
+    sources: Vec<Location>,
+    groups: HashMap<String, Vec<i64>>,
+}
+
+/// Why a pipeline cannot be used.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file says something wrong, and this is where.
+    Pipeline(PipelineError),
+    /// Something else.
+    Other(Error),
+}
+
+impl<E: Into<Error>> From<E> for LoadError {
+    fn from(e: E) -> Self {
+        LoadError::Other(e.into())
+    }
+}
+
+impl From<PipelineError> for LoadError {
+    fn from(e: PipelineError) -> Self {
+        LoadError::Pipeline(e)
+    }
+}
+
+/// The default of `allowed_mem`.
+const DEFAULT_MEM: u64 = 2_000_000_000;
+
+/// Loads a pipeline file.
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
+    let text = std::fs::read_to_string(path).map_err(|e| Error::Other(format!("cannot read '{}': {e}", path.display())))?;
+    let name = path.display().to_string();
+    let inner = || -> Result<Pipeline, LoadError> {
+        let mut doc = parse_document(&text, Format::from_path(path).unwrap_or(Format::Yaml))?;
+        for (n, v) in &overrides.set {
+            doc.set_parameter(n, v)?;
+        }
+        build(&doc, path.parent().unwrap_or(Path::new(".")), overrides)
+    };
+    inner().map_err(|e| match e {
+        LoadError::Pipeline(p) => LoadError::Pipeline(p.named(&name)),
+        other => other,
+    })
+}
+
+fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
+    let base = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+    let mut values: HashMap<String, Value> = HashMap::new();
+    let mut sources = Vec::new();
+    for p in &doc.parameters {
+        let v = match &p.value.value {
+            ParameterValue::Bool(b) => Value::Scalar(Scalar::Bool(*b)),
+            ParameterValue::Int(i) => Value::Scalar(Scalar::Int(i128::from(*i))),
+            ParameterValue::Float(f) => Value::Scalar(Scalar::Float(*f)),
+            ParameterValue::Str(s) => Value::Str(s.clone()),
+        };
+        values.insert(p.name.value.clone(), v);
+    }
+    for input in &doc.inputs {
+        if input.decode_cf {
+            return Err(doc.error(input.url.span.clone(), "decode_cf is not supported yet", "remove this option").into());
+        }
+        let array = open(&input.url.value, Some(base)).map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
+        sources.push(Location::parse(&input.url.value, Some(base))?);
+        values.insert(input.name.value.clone(), Value::Array(array));
+    }
+    let groups = RefCell::new(HashMap::new());
+    let time = |dim: &str| time_coordinate(&sources, dim);
+    let evaluate = |expr: &chunkwise_pipeline::Expr, map: &chunkwise_pipeline::TextMap, values: &HashMap<String, Value>| {
+        let names = |n: &str| values.get(n).cloned();
+        let scope = Scope { names: &names, time: &time, groups: RefCell::new(HashMap::new()) };
+        let out = build_expr(expr, &scope)
+            .map_err(|BuildError { message, span, help }| doc.error(map.locate(span), message, "here").with_help_opt(help));
+        groups.borrow_mut().extend(scope.groups.into_inner());
+        out
+    };
+    for def in doc.order() {
+        let v = evaluate(&def.expr, &def.map, &values)?;
+        values.insert(def.name.value.clone(), v);
+    }
+    let mut requests = Vec::new();
+    for output in &doc.outputs {
+        let span = output.array.span.clone();
+        let array = match evaluate(&output.expr, &output.map, &values)? {
+            Value::Array(a) => a,
+            Value::Scalar(s) => chunkwise_ops::create::full(&[], s, s.default_dtype(), None)?,
+            _ => return Err(doc.error(span, "an output must be an array", "this is none").into()),
+        };
+        let url = Location::parse(&output.url.value, Some(base))?;
+        if sources.iter().any(|s| overlaps(s, &url)) || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url))) {
+            return Err(doc.error(output.url.span.clone(), "an output must not be, hold or lie in an input or another output", "choose another place").into());
+        }
+        let lengths = |spec: &Option<Vec<(chunkwise_pipeline::Spanned<Dim>, i64)>>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
+            let Some(spec) = spec else { return Ok(None) };
+            let mut out = default;
+            for (dim, n) in spec {
+                let axis = match &dim.value {
+                    Dim::Name(name) => array.axis_named(name),
+                    Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
+                };
+                let Some(axis) = axis else {
+                    return Err(doc.error(dim.span.clone(), format!("the array has no such dimension; it has {:?}", array.dims().iter().flatten().collect::<Vec<_>>()), "this dimension"));
+                };
+                out[axis] = if *n < 0 { array.shape()[axis].max(1) } else { (*n).max(1) as u64 };
+            }
+            Ok(Some(out))
+        };
+        let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
+        let chunks = lengths(&output.chunks, natural.clone())?;
+        let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
+        let codec = match output.codec.as_ref().map(|c| (c.value.as_str(), c.span.clone())) {
+            None => Codec::Default,
+            Some((name, span)) => codec_named(name).ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
+        };
+        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes: output.attributes.clone() });
+    }
+    if let Some(e) = doc.spec.executor.as_ref().filter(|e| e.value != "threads") {
+        return Err(doc.error(e.span.clone(), format!("there is no executor '{}'; there is threads", e.value), "this executor").into());
+    }
+    let allowed = overrides.allowed_mem.or(doc.spec.allowed_mem.as_ref().map(|m| m.value.0)).unwrap_or(DEFAULT_MEM);
+    let workers = overrides
+        .workers
+        .or(doc.spec.workers.as_ref().map(|w| w.value as u64))
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let work_dir = match (&overrides.work_dir, &doc.spec.work_dir) {
+        (Some(dir), _) => dir.clone(),
+        (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),
+        (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
+    };
+    Ok(Pipeline { requests, session: Session::new(allowed, workers, &work_dir)?, sources, groups: groups.into_inner() })
+}
+
+/// A codec by the name that people use.
+pub fn codec_named(name: &str) -> Option<Codec> {
+    Some(match name {
+        "default" | "blosc" | "lz4" => Codec::Default,
+        "none" => Codec::None,
+        "zstd" => Codec::Zstd(3),
+        "gzip" => Codec::Gzip(5),
+        _ => return None,
+    })
+}
+
+fn overlaps(a: &Location, b: &Location) -> bool {
+    let inside = |x: &str, y: &str| x == y || x.strip_prefix(y).is_some_and(|r| r.starts_with('/'));
+    inside(a.as_str(), b.as_str()) || inside(b.as_str(), a.as_str())
+}
+
+fn time_coordinate(sources: &[Location], dim: &str) -> Result<TimeCoordinate, String> {
+    let found = sources.iter().filter_map(Location::parent).find_map(|g| {
+        let c = coordinates::read(&g.join(dim))?;
+        let text = |k: &str| c.meta.attributes.get(k).and_then(|v| v.as_str()).unwrap_or_default().to_string();
+        Some(TimeCoordinate { values: as_floats(&c)?, units: text("units"), calendar: text("calendar") })
+    });
+    found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
+}
+
+impl Pipeline {
+    /// Plans it. Nothing is written.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        self.session.plan(&self.requests)
+    }
+
+    /// Writes coordinates and group metadata beside the outputs.
+    pub fn finish(&self) -> Result<(), Error> {
+        for r in &self.requests {
+            let mut sources = self.sources.clone();
+            sources.extend(stored_sources(&r.array));
+            coordinates::finish(&Location::parse(&r.url, None)?, r.array.dims(), r.array.shape(), &sources, &self.groups)?;
+        }
+        Ok(())
+    }
+
+    /// A pipeline of one array that is copied.
+    pub fn copy(session: Session, request: Request) -> Pipeline {
+        Pipeline { sources: stored_sources(&request.array), requests: vec![request], session, groups: HashMap::new() }
+    }
+}
+
+fn stored_sources(array: &Array) -> Vec<Location> {
+    match array.definition() {
+        Definition::Stored(s) => Location::parse(&s.url, None).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}

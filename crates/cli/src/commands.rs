@@ -1,0 +1,233 @@
+//! What each subcommand does.
+
+use crate::progress::Progress;
+use crate::{Limits, RunFlags};
+use chunkwise::executor::RunOptions;
+use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load};
+use chunkwise::plan::Plan;
+use chunkwise::storage::{Location, NodeKind, Store, list_tree};
+use chunkwise::{ByteSize, Error, Session};
+use miette::{Report, miette};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Outcome = Result<(), Report>;
+
+/// Set by Ctrl-C.
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+fn say(e: impl Into<Error>) -> Report {
+    let e: Error = e.into();
+    miette!("{e}")
+}
+
+fn overrides(limits: &Limits) -> Overrides {
+    Overrides { allowed_mem: limits.allowed_mem.map(|m| m.0), workers: limits.workers, work_dir: limits.work_dir.clone(), set: limits.set.clone() }
+}
+
+/// A plan file is a JSON object with the format of a plan; anything else is a pipeline.
+fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
+    let text = std::fs::read_to_string(path).map_err(|e| miette!("cannot read '{}': {e}", path.display()))?;
+    if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
+        return Ok((Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?, None));
+    }
+    let pipeline = load(path, &overrides(limits)).map_err(|e| match e {
+        LoadError::Pipeline(p) => Report::new(p),
+        LoadError::Other(e) => miette!("{e}"),
+    })?;
+    let plan = pipeline.plan().map_err(say)?;
+    Ok((plan, Some(pipeline)))
+}
+
+fn execute(plan: Plan, pipeline: Option<&Pipeline>, flags: &RunFlags) -> Outcome {
+    if flags.dry_run {
+        println!("{}", if flags.json { serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))? } else { chunkwise::report::table(&plan) });
+        return Ok(());
+    }
+    ctrlc::set_handler(|| {
+        // A second Ctrl-C does not wait.
+        if CANCEL.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|e| miette!("{e}"))?;
+    let options = RunOptions { resume: flags.resume, overwrite: flags.overwrite, keep: flags.keep, ..RunOptions::default() };
+    let mut progress = Progress::new(flags.json);
+    let report = Session::run(plan, &options, &CANCEL, &mut |e| progress.show(e)).map_err(say)?;
+    if let Some(p) = pipeline {
+        p.finish().map_err(say)?;
+    }
+    if flags.json {
+        println!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
+    }
+    Ok(())
+}
+
+pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
+    let (plan, pipeline) = prepare(path, limits)?;
+    execute(plan, pipeline.as_ref(), flags)
+}
+
+pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
+    let (plan, _) = prepare(path, limits)?;
+    match format {
+        "json" => println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
+        "dot" => print!("{}", chunkwise::report::dot(&plan)),
+        _ => print!("{}", chunkwise::report::table(&plan)),
+    }
+    if explain {
+        print!("\n{}", chunkwise::report::explain(&plan));
+    }
+    Ok(())
+}
+
+fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Vec<u64>, Report> {
+    let mut out = default;
+    for (position, part) in text.split(',').enumerate() {
+        let (axis, number) = match part.split_once('=') {
+            Some((name, n)) => {
+                let axis = array.axis_named(name.trim()).or_else(|| name.trim().parse().ok().filter(|&i| i < array.rank()));
+                (axis.ok_or_else(|| miette!("there is no dimension '{}'; the array has {:?}", name.trim(), array.dims().iter().flatten().collect::<Vec<_>>()))?, n)
+            }
+            None if position < array.rank() => (position, part),
+            None => return Err(miette!("there are more lengths than the {} dimensions of the array", array.rank())),
+        };
+        let n: i64 = number.trim().parse().map_err(|_| miette!("'{number}' is not a length"))?;
+        out[axis] = match n {
+            -1 => array.shape()[axis].max(1),
+            1.. => n as u64,
+            _ => return Err(miette!("a chunk length must be at least 1, or -1 for the whole dimension")),
+        };
+    }
+    Ok(out)
+}
+
+pub(crate) fn rechunk(source: &str, target: &str, chunks: &str, shards: Option<&str>, codec: &str, limits: &Limits, flags: &RunFlags) -> Outcome {
+    let array = chunkwise::open(source, None).map_err(say)?;
+    let workers = limits.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let work_dir = limits.work_dir.clone().unwrap_or_else(|| std::env::temp_dir().join("chunkwise").display().to_string());
+    let session = Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), workers, &work_dir).map_err(say)?;
+    let mut request = session.request(target, &array).map_err(say)?;
+    let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
+    let new = lengths(chunks, &array, natural)?;
+    request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
+    request.chunks = Some(new);
+    request.codec = codec_named(codec).ok_or_else(|| miette!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
+    let pipeline = Pipeline::copy(session, request);
+    let plan = pipeline.plan().map_err(say)?;
+    execute(plan, Some(&pipeline), flags)
+}
+
+pub(crate) fn info(url: &str, json: bool) -> Outcome {
+    let root = Location::parse(url, None).map_err(say)?;
+    let mut rows = Vec::new();
+    for node in list_tree(&root).map_err(say)? {
+        let name = if node.path.is_empty() { "/".to_string() } else { node.path.clone() };
+        let at = root.join(&node.path);
+        match node.kind {
+            NodeKind::Group(attributes) => rows.push(serde_json::json!({"path": name, "kind": "group", "attributes": attributes})),
+            NodeKind::Array(Err(e)) => rows.push(serde_json::json!({"path": name, "kind": "array", "error": e})),
+            NodeKind::Array(Ok(m)) => {
+                let stored: u64 = Store::open(&at).and_then(|s| s.list("")).map_err(say)?.iter().map(|(_, n)| n).sum();
+                let bytes = m.shape.iter().product::<u64>() * m.dtype.size();
+                rows.push(serde_json::json!({
+                    "path": name, "kind": "array", "dtype": m.dtype, "shape": m.shape, "dimension_names": m.dimension_names,
+                    "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()), "shards": m.inner_chunk.as_ref().map(|_| m.grid.max_shape()),
+                    "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": m.metadata.get("codecs").or_else(|| m.metadata.get("compressor")),
+                    "bytes": bytes, "stored_bytes": stored, "ratio": bytes as f64 / stored.max(1) as f64, "attributes": m.attributes,
+                }));
+            }
+        }
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&rows).map_err(|e| miette!("{e}"))?);
+        return Ok(());
+    }
+    for r in rows {
+        let text = |k: &str| r.get(k).map(|v| v.to_string().replace('"', "")).unwrap_or_default();
+        if let Some(e) = r.get("error") {
+            println!("{}  cannot be read: {e}", text("path"));
+        } else if text("kind") == "group" {
+            println!("{}  group  {}", text("path"), text("attributes"));
+        } else {
+            let size = |k: &str| ByteSize(r.get(k).and_then(|v| v.as_u64()).unwrap_or(0));
+            println!(
+                "{}  {} {} dims {} chunks {}{}  {} stored as {} (ratio {:.1})  v{}  codecs {}",
+                text("path"),
+                text("dtype"),
+                text("shape"),
+                text("dimension_names"),
+                text("chunks"),
+                if text("shards") == "null" { String::new() } else { format!(" in shards {}", text("shards")) },
+                size("bytes"),
+                size("stored_bytes"),
+                r.get("ratio").and_then(|v| v.as_f64()).unwrap_or(0.0),
+                text("zarr_format"),
+                text("codecs")
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
+    let text = std::fs::read_to_string(path).map_err(|e| miette!("cannot read '{}': {e}", path.display()))?;
+    let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
+    let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
+    let report = chunkwise::task::run_task(&context, stage, task, &CANCEL).map_err(say)?;
+    println!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
+    Ok(())
+}
+
+pub(crate) fn verify(text: &str) -> Outcome {
+    let location = Location::parse(text, None).map_err(say)?;
+    let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
+    let report = if is_run { chunkwise::verify_plan(&location) } else { chunkwise::verify_store(&location) }.map_err(say)?;
+    for p in &report.problems {
+        println!("{p}");
+    }
+    if report.problems.is_empty() {
+        println!("{} chunks are there and whole", report.good);
+        Ok(())
+    } else {
+        Err(miette!("{} of {} chunks are missing or damaged", report.problems.len(), report.good + report.problems.len() as u64))
+    }
+}
+
+pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool) -> Outcome {
+    let root = Location::parse(work_dir, None).map_err(say)?;
+    let store = Store::open(&root).map_err(say)?;
+    let mut found = 0;
+    for name in store.list_dirs("").map_err(say)? {
+        // Only folders that hold a plan are runs; nothing else is touched.
+        if store.get(&format!("{name}/plan.json")).map_err(say)?.is_none() {
+            continue;
+        }
+        found += 1;
+        let bytes: u64 = store.list(&name).map_err(say)?.iter().map(|(_, n)| n).sum();
+        if all || runs.contains(&name) {
+            store.delete_prefix(&name).map_err(say)?;
+            println!("removed {name} ({})", ByteSize(bytes));
+        } else {
+            println!("{name}  {}", ByteSize(bytes));
+        }
+    }
+    if found == 0 {
+        println!("there are no runs in {root}");
+    }
+    Ok(())
+}
+
+pub(crate) fn functions() -> Outcome {
+    for (_, signature) in FUNCTIONS {
+        println!("{signature}");
+    }
+    let names: Vec<&str> = chunkwise::kernels::ElementOp::ALL.iter().map(|op| op.name()).collect();
+    println!("\nelement-wise: {}", names.join(", "));
+    Ok(())
+}
+
+pub(crate) fn schema() -> Outcome {
+    println!("{}", serde_json::to_string_pretty(&Plan::schema()).map_err(|e| miette!("{e}"))?);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Shapes and orders: permutations, new axes, joining, flipping, rolling, padding, reshaping.
+
+use crate::elementwise::{astype, elementwise};
+use crate::index::{gather, slice, zero};
+use crate::{Array, OpError};
+use chunkwise_kernels::{ArrayType, AxisMap, ElementOp, Kernel, PadMode, ViewAxis};
+use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
+
+fn view(a: &Array, axes: Vec<ViewAxis>, operation: &str) -> Result<Array, OpError> {
+    let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());
+    for axis in &axes {
+        match axis {
+            ViewAxis::In(i) => {
+                shape.push(a.shape()[*i]);
+                chunks.push(a.chunks().0[*i].clone());
+                dims.push(a.dims()[*i].clone());
+            }
+            ViewAxis::New => {
+                shape.push(1);
+                chunks.push(AxisChunks::regular(1, 1));
+                dims.push(None);
+            }
+        }
+    }
+    Array::apply(Kernel::View { axes }, &[a], ArrayType::new(a.dtype(), shape), ChunkGrid(chunks), dims, operation)
+}
+
+/// The axes in another order.
+pub fn permute_dims(a: &Array, axes: &[usize]) -> Result<Array, OpError> {
+    let mut sorted = axes.to_vec();
+    sorted.sort_unstable();
+    if sorted != (0..a.rank()).collect::<Vec<_>>() {
+        return Err(OpError::new("permute_dims", format!("{axes:?} is not an order of {} axes", a.rank())));
+    }
+    view(a, axes.iter().map(|&i| ViewAxis::In(i)).collect(), "permute_dims")
+}
+
+/// A new axis of length 1 before `axis`.
+pub fn expand_dims(a: &Array, axis: usize) -> Result<Array, OpError> {
+    if axis > a.rank() {
+        return Err(OpError::new("expand_dims", format!("axis {axis} is out of bounds for {} axes", a.rank() + 1)));
+    }
+    let mut axes: Vec<ViewAxis> = (0..a.rank()).map(ViewAxis::In).collect();
+    axes.insert(axis, ViewAxis::New);
+    view(a, axes, "expand_dims")
+}
+
+/// An axis of length 1 removed.
+pub fn squeeze(a: &Array, axis: usize) -> Result<Array, OpError> {
+    if a.shape().get(axis) != Some(&1) {
+        return Err(OpError::new("squeeze", format!("axis {axis} of shape {:?} does not have length 1", a.shape())));
+    }
+    view(a, (0..a.rank()).filter(|&i| i != axis).map(ViewAxis::In).collect(), "squeeze")
+}
+
+/// The arrays one after another along an axis.
+pub fn concat(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
+    let bad = |p: &str| OpError::new("concat", p);
+    let first = arrays.first().ok_or_else(|| bad("at least one array is needed"))?;
+    let dtype = arrays.iter().try_fold(first.dtype(), |d, a| d.promote(a.dtype())).ok_or_else(|| bad("the dtypes do not promote"))?;
+    let same = |a: &Array| a.rank() == first.rank() && (0..a.rank()).all(|i| i == axis || a.shape()[i] == first.shape()[i]);
+    if axis >= first.rank() || !arrays.iter().all(same) {
+        return Err(bad("the arrays must have the same shape but for the axis along which they are joined"));
+    }
+    let parts = arrays.iter().map(|a| astype(a, dtype)).collect::<Result<Vec<_>, _>>()?;
+    let mut shape = first.shape().to_vec();
+    shape[axis] = arrays.iter().map(|a| a.shape()[axis]).sum();
+    let mut chunks = first.chunks().clone();
+    chunks.0[axis] = if arrays.iter().map(|a| a.chunks().0[axis].count()).sum::<u64>() > 4096 {
+        AxisChunks::regular(shape[axis], chunks.0[axis].max())
+    } else {
+        AxisChunks::from_list(arrays.iter().flat_map(|a| a.chunks().0[axis].to_list()).collect())
+    };
+    Array::apply(Kernel::Concat { axis }, &parts.iter().collect::<Vec<_>>(), ArrayType::new(dtype, shape), chunks, first.dims().to_vec(), "concat")
+}
+
+/// The arrays side by side along a new axis.
+pub fn stack(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
+    concat(&arrays.iter().map(|a| expand_dims(a, axis)).collect::<Result<Vec<_>, _>>()?, axis)
+}
+
+/// The order of the elements reversed along some axes.
+pub fn flip(a: &Array, axes: &[usize]) -> Result<Array, OpError> {
+    axes.iter().try_fold(a.clone(), |a, &axis| slice(&a, axis, None, None, Some(-1)))
+}
+
+/// The elements moved along an axis, those that leave one end coming in at the other.
+pub fn roll(a: &Array, shift: i64, axis: usize) -> Result<Array, OpError> {
+    let n = *a.shape().get(axis).ok_or_else(|| OpError::new("roll", format!("there is no axis {axis}")))? as i64;
+    let shift = if n == 0 { 0 } else { shift.rem_euclid(n) as u64 };
+    if shift == 0 {
+        return Ok(a.clone());
+    }
+    let mut axes = vec![AxisMap::ALL; a.rank()];
+    axes[axis] = AxisMap::Roll { shift };
+    gather(a, axes, a.shape().to_vec(), a.chunks().clone(), zero(a), "roll")
+}
+
+/// Elements added before and after along every axis.
+pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Result<Array, OpError> {
+    if widths.len() != a.rank() {
+        return Err(OpError::new("pad", format!("{} widths for {} axes", widths.len(), a.rank())));
+    }
+    let empty = widths.iter().zip(a.shape()).any(|(&(x, y), &n)| n == 0 && x + y > 0);
+    if empty && mode != PadMode::Constant {
+        return Err(OpError::new("pad", "an axis of length zero can only be padded with a constant"));
+    }
+    let mut shape = a.shape().to_vec();
+    let mut chunks = a.chunks().clone();
+    let mut axes = Vec::new();
+    for (i, &(before, after)) in widths.iter().enumerate() {
+        if before == 0 && after == 0 {
+            axes.push(AxisMap::ALL);
+            continue;
+        }
+        shape[i] = shape[i].checked_add(before).and_then(|n| n.checked_add(after)).ok_or_else(|| OpError::new("pad", "the widths are too large"))?;
+        chunks.0[i] = AxisChunks::regular(shape[i], a.chunks().0[i].max().max(1));
+        axes.push(AxisMap::Pad { before, mode });
+    }
+    gather(a, axes, shape, chunks, fill, "pad")
+}
+
+/// The `n`-th difference of neighbours along an axis.
+pub fn diff(a: &Array, n: u64, axis: usize) -> Result<Array, OpError> {
+    let op = if a.dtype() == chunkwise_types::DType::Bool { ElementOp::NotEqual } else { ElementOp::Subtract };
+    (0..n.min(1024)).try_fold(a.clone(), |a, _| {
+        let (later, earlier) = (slice(&a, axis, Some(1), None, None)?, slice(&a, axis, None, Some(-1), None)?);
+        elementwise(op, &[(&later).into(), (&earlier).into()])
+    })
+}
+
+/// The same elements in C order under another shape.
+pub fn reshape(a: &Array, shape: &[i64]) -> Result<Array, OpError> {
+    let bad = || OpError::new("reshape", format!("{:?} cannot be reshaped to {shape:?}", a.shape()));
+    let total = chunkwise_types::volume(a.shape());
+    let known: u64 = shape.iter().filter(|&&n| n >= 0).map(|&n| n as u64).product();
+    if shape.iter().filter(|&&n| n < 0).count() > 1 {
+        return Err(bad());
+    }
+    let shape: Vec<u64> = shape.iter().map(|&n| if n >= 0 { n as u64 } else { total.checked_div(known).unwrap_or(0) }).collect();
+    if chunkwise_types::volume(&shape) != total {
+        return Err(bad());
+    }
+    if shape == a.shape() {
+        return Ok(a.clone());
+    }
+    // Cut the leading axes only, so that what a chunk demands is one run of the input.
+    let mut chunk = shape.clone();
+    let target = chunkwise_types::volume(&a.chunks().max_shape()).max(1);
+    for axis in 0..chunk.len() {
+        let v = chunkwise_types::volume(&chunk);
+        if v <= target {
+            break;
+        }
+        chunk[axis] = (target * chunk[axis] / v).max(1);
+    }
+    let chunks = ChunkGrid::regular(&shape, &chunk);
+    let dims = vec![None; shape.len()];
+    Array::apply(Kernel::Reshape, &[a], ArrayType::new(a.dtype(), shape), chunks, dims, "reshape")
+}
