@@ -2,7 +2,9 @@
 
 use crate::Error;
 use chunkwise_kernels::Block;
-use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array};
+use chunkwise_storage::{
+    ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
+};
 use chunkwise_types::{DType, Region, Scalar};
 use std::collections::HashMap;
 
@@ -33,7 +35,13 @@ pub(crate) fn as_floats(c: &Coordinate) -> Option<Vec<f64>> {
     }
 }
 
-fn write(at: &Location, dim: &str, dtype: DType, attributes: serde_json::Map<String, serde_json::Value>, bytes: &[u8]) -> Result<(), Error> {
+fn write(
+    at: &Location,
+    dim: &str,
+    dtype: DType,
+    attributes: serde_json::Map<String, serde_json::Value>,
+    bytes: &[u8],
+) -> Result<(), Error> {
     let len = bytes.len() as u64 / dtype.size();
     let meta = new_meta(&NewArray {
         dtype,
@@ -54,7 +62,13 @@ fn write(at: &Location, dim: &str, dtype: DType, attributes: serde_json::Map<Str
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
 ///
 /// `sources` are the input arrays in whose groups coordinates are looked for; `groups` are the values of dimensions that `groupby` made.
-pub(crate) fn finish(output: &Location, dims: &[Option<String>], shape: &[u64], sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
+pub(crate) fn finish(
+    output: &Location,
+    dims: &[Option<String>],
+    shape: &[u64],
+    sources: &[Location],
+    groups: &HashMap<String, Vec<i64>>,
+) -> Result<(), Error> {
     let Some(group) = output.parent() else { return Ok(()) };
     ensure_group(&group, &serde_json::Map::new())?;
     for (dim, &len) in dims.iter().zip(shape) {

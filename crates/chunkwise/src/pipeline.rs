@@ -18,8 +18,6 @@ use std::path::Path;
 pub struct Overrides {
     /// Memory of the whole process in bytes.
     pub allowed_mem: Option<u64>,
-    /// Threads.
-    pub workers: Option<u64>,
     /// URL or path of the work directory.
     pub work_dir: Option<String>,
     /// Parameters, `NAME` and `VALUE`.
@@ -57,6 +55,11 @@ impl From<PipelineError> for LoadError {
     }
 }
 
+/// Tasks at once that a plan is made for: the processors of this machine.
+pub fn default_workers() -> u64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+}
+
 /// The default of `allowed_mem`.
 const DEFAULT_MEM: u64 = 2_000_000_000;
 
@@ -84,7 +87,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     for p in &doc.parameters {
         let v = match &p.value.value {
             ParameterValue::Bool(b) => Value::Scalar(Scalar::Bool(*b)),
-            ParameterValue::Int(i) => Value::Scalar(Scalar::Int(i128::from(*i))),
+            ParameterValue::Int(i) => Value::Scalar(Scalar::Int(*i)),
             ParameterValue::Float(f) => Value::Scalar(Scalar::Float(*f)),
             ParameterValue::Str(s) => Value::Str(s.clone()),
         };
@@ -112,6 +115,9 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         let v = evaluate(&def.expr, &def.map, &values)?;
         values.insert(def.name.value.clone(), v);
     }
+    if doc.outputs.is_empty() {
+        return Err(Error::Other("the pipeline has no outputs; name what to write under 'outputs'".into()).into());
+    }
     let mut requests = Vec::new();
     for output in &doc.outputs {
         let span = output.array.span.clone();
@@ -121,30 +127,41 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
             _ => return Err(doc.error(span, "an output must be an array", "this is none").into()),
         };
         let url = Location::parse(&output.url.value, Some(base))?;
-        if sources.iter().any(|s| overlaps(s, &url)) || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url))) {
-            return Err(doc.error(output.url.span.clone(), "an output must not be, hold or lie in an input or another output", "choose another place").into());
+        if sources.iter().any(|s| overlaps(s, &url))
+            || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url)))
+        {
+            return Err(doc
+                .error(output.url.span.clone(), "an output must not be, hold or lie in an input or another output", "choose another place")
+                .into());
         }
-        let lengths = |spec: &Option<Vec<(chunkwise_pipeline::Spanned<Dim>, i64)>>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
-            let Some(spec) = spec else { return Ok(None) };
-            let mut out = default;
-            for (dim, n) in spec {
-                let axis = match &dim.value {
-                    Dim::Name(name) => array.axis_named(name),
-                    Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
-                };
-                let Some(axis) = axis else {
-                    return Err(doc.error(dim.span.clone(), format!("the array has no such dimension; it has {:?}", array.dims().iter().flatten().collect::<Vec<_>>()), "this dimension"));
-                };
-                out[axis] = if *n < 0 { array.shape()[axis].max(1) } else { (*n).max(1) as u64 };
-            }
-            Ok(Some(out))
-        };
+        let lengths =
+            |spec: &Option<Vec<(chunkwise_pipeline::Spanned<Dim>, i64)>>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
+                let Some(spec) = spec else { return Ok(None) };
+                let mut out = default;
+                for (dim, n) in spec {
+                    let axis = match &dim.value {
+                        Dim::Name(name) => array.axis_named(name),
+                        Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
+                    };
+                    let Some(axis) = axis else {
+                        return Err(doc.error(
+                            dim.span.clone(),
+                            format!("the array has no such dimension; it has {:?}", array.dims().iter().flatten().collect::<Vec<_>>()),
+                            "this dimension",
+                        ));
+                    };
+                    out[axis] = if *n < 0 { array.shape()[axis].max(1) } else { (*n).max(1) as u64 };
+                }
+                Ok(Some(out))
+            };
         let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
         let chunks = lengths(&output.chunks, natural.clone())?;
         let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
         let codec = match output.codec.as_ref().map(|c| (c.value.as_str(), c.span.clone())) {
             None => Codec::Default,
-            Some((name, span)) => codec_named(name).ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
+            Some((name, span)) => codec_named(name).ok_or_else(|| {
+                doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec")
+            })?,
         };
         requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes: output.attributes.clone() });
     }
@@ -152,10 +169,8 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         return Err(doc.error(e.span.clone(), format!("there is no executor '{}'; there is threads", e.value), "this executor").into());
     }
     let allowed = overrides.allowed_mem.or(doc.spec.allowed_mem.as_ref().map(|m| m.value.0)).unwrap_or(DEFAULT_MEM);
-    let workers = overrides
-        .workers
-        .or(doc.spec.workers.as_ref().map(|w| w.value as u64))
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    // Not `--workers`: a plan must not change with the number of threads, or an unfinished run could not be found again.
+    let workers = doc.spec.workers.as_ref().map_or_else(default_workers, |w| w.value as u64);
     let work_dir = match (&overrides.work_dir, &doc.spec.work_dir) {
         (Some(dir), _) => dir.clone(),
         (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),

@@ -75,11 +75,19 @@ impl Session {
         Ok(chunkwise_planner::plan(requests, self.spec.clone())?)
     }
 
-    /// Runs a plan on the threads of this process.
-    pub fn run(plan: Plan, options: &RunOptions, cancel: &AtomicBool, events: &mut dyn FnMut(&Event)) -> Result<RunReport, Error> {
+    /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
+    /// results, so a run can be resumed with another.
+    pub fn run(
+        plan: Plan,
+        threads: Option<usize>,
+        options: &RunOptions,
+        cancel: &AtomicBool,
+        events: &mut dyn FnMut(&Event),
+    ) -> Result<RunReport, Error> {
         limit_allocator();
         let context = Arc::new(TaskContext::open(plan)?);
-        let mut executor = ThreadExecutor::new(context.clone(), context.plan.spec.workers as usize, context.plan.task_budget());
+        let mut executor =
+            ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), context.plan.task_budget());
         Ok(Driver::run(context, &mut executor, options, events, cancel)?)
     }
 }

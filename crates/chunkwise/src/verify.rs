@@ -13,7 +13,10 @@ pub struct VerifyReport {
     pub problems: Vec<String>,
 }
 
-fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&[u64]) -> Option<(u64, String)>, out: &mut VerifyReport) -> Result<(), Error> {
+/// The stored size and the checksum that a chunk should have, where that is known.
+type Expected<'a> = &'a dyn Fn(&[u64]) -> Option<(u64, String)>;
+
+fn verify(io: &ArrayIo, url: &str, expected: Expected<'_>, out: &mut VerifyReport) -> Result<(), Error> {
     let grid = io.meta().grid.clone();
     let counts = grid.counts();
     for k in 0..grid.count() {
@@ -23,7 +26,9 @@ fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&[u64]) -> Option<(u64, Str
             Ok(None) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
             Ok(Some((size, hash))) => match expected(&index) {
                 Some((s, h)) if s != size || h != format!("{hash:016x}") => {
-                    out.problems.push(format!("{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {s} bytes, {h})"));
+                    out.problems.push(format!(
+                        "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {s} bytes, {h})"
+                    ));
                 }
                 _ => out.good += 1,
             },
@@ -50,7 +55,8 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
 /// Verifies the outputs of a run against the checksums that its tasks reported.
 pub fn verify_plan(run_dir: &Location) -> Result<VerifyReport, Error> {
     let store = chunkwise_storage::Store::open(run_dir)?;
-    let text = store.get("plan.json")?.ok_or_else(|| Error::Other(format!("'{run_dir}' is not the folder of a run: it has no plan.json")))?;
+    let text =
+        store.get("plan.json")?.ok_or_else(|| Error::Other(format!("'{run_dir}' is not the folder of a run: it has no plan.json")))?;
     let plan = chunkwise_plan::Plan::from_json(&String::from_utf8_lossy(&text))?;
     let context = chunkwise_task::TaskContext::open(plan)?;
     let reports = chunkwise_executor::read_reports(run_dir)?;

@@ -22,7 +22,7 @@ fn say(e: impl Into<Error>) -> Report {
 }
 
 fn overrides(limits: &Limits) -> Overrides {
-    Overrides { allowed_mem: limits.allowed_mem.map(|m| m.0), workers: limits.workers, work_dir: limits.work_dir.clone(), set: limits.set.clone() }
+    Overrides { allowed_mem: limits.allowed_mem.map(|m| m.0), work_dir: limits.work_dir.clone(), set: limits.set.clone() }
 }
 
 /// A plan file is a JSON object with the format of a plan; anything else is a pipeline.
@@ -39,9 +39,12 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
     Ok((plan, Some(pipeline)))
 }
 
-fn execute(plan: Plan, pipeline: Option<&Pipeline>, flags: &RunFlags) -> Outcome {
+fn execute(plan: Plan, pipeline: Option<&Pipeline>, workers: Option<u64>, flags: &RunFlags) -> Outcome {
     if flags.dry_run {
-        println!("{}", if flags.json { serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))? } else { chunkwise::report::table(&plan) });
+        println!(
+            "{}",
+            if flags.json { serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))? } else { chunkwise::report::table(&plan) }
+        );
         return Ok(());
     }
     ctrlc::set_handler(|| {
@@ -53,7 +56,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, flags: &RunFlags) -> Outcome
     .map_err(|e| miette!("{e}"))?;
     let options = RunOptions { resume: flags.resume, overwrite: flags.overwrite, keep: flags.keep, ..RunOptions::default() };
     let mut progress = Progress::new(flags.json);
-    let report = Session::run(plan, &options, &CANCEL, &mut |e| progress.show(e)).map_err(say)?;
+    let report = Session::run(plan, workers.map(|n| n.max(1) as usize), &options, &CANCEL, &mut |e| progress.show(e)).map_err(say)?;
     if let Some(p) = pipeline {
         p.finish().map_err(say)?;
     }
@@ -65,7 +68,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, flags: &RunFlags) -> Outcome
 
 pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
     let (plan, pipeline) = prepare(path, limits)?;
-    execute(plan, pipeline.as_ref(), flags)
+    execute(plan, pipeline.as_ref(), limits.workers, flags)
 }
 
 pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
@@ -87,7 +90,16 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
         let (axis, number) = match part.split_once('=') {
             Some((name, n)) => {
                 let axis = array.axis_named(name.trim()).or_else(|| name.trim().parse().ok().filter(|&i| i < array.rank()));
-                (axis.ok_or_else(|| miette!("there is no dimension '{}'; the array has {:?}", name.trim(), array.dims().iter().flatten().collect::<Vec<_>>()))?, n)
+                (
+                    axis.ok_or_else(|| {
+                        miette!(
+                            "there is no dimension '{}'; the array has {:?}",
+                            name.trim(),
+                            array.dims().iter().flatten().collect::<Vec<_>>()
+                        )
+                    })?,
+                    n,
+                )
             }
             None if position < array.rank() => (position, part),
             None => return Err(miette!("there are more lengths than the {} dimensions of the array", array.rank())),
@@ -102,11 +114,19 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
     Ok(out)
 }
 
-pub(crate) fn rechunk(source: &str, target: &str, chunks: &str, shards: Option<&str>, codec: &str, limits: &Limits, flags: &RunFlags) -> Outcome {
+pub(crate) fn rechunk(
+    source: &str,
+    target: &str,
+    chunks: &str,
+    shards: Option<&str>,
+    codec: &str,
+    limits: &Limits,
+    flags: &RunFlags,
+) -> Outcome {
     let array = chunkwise::open(source, None).map_err(say)?;
-    let workers = limits.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
     let work_dir = limits.work_dir.clone().unwrap_or_else(|| std::env::temp_dir().join("chunkwise").display().to_string());
-    let session = Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), workers, &work_dir).map_err(say)?;
+    let session =
+        Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), chunkwise::pipeline::default_workers(), &work_dir).map_err(say)?;
     let mut request = session.request(target, &array).map_err(say)?;
     let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
     let new = lengths(chunks, &array, natural)?;
@@ -115,7 +135,7 @@ pub(crate) fn rechunk(source: &str, target: &str, chunks: &str, shards: Option<&
     request.codec = codec_named(codec).ok_or_else(|| miette!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
     let pipeline = Pipeline::copy(session, request);
     let plan = pipeline.plan().map_err(say)?;
-    execute(plan, Some(&pipeline), flags)
+    execute(plan, Some(&pipeline), limits.workers, flags)
 }
 
 pub(crate) fn info(url: &str, json: bool) -> Outcome {

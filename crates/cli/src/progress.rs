@@ -66,7 +66,9 @@ impl Progress {
                     eprintln!("stage {stage} '{}': {}/{} tasks, {}, {rate}/s", s.info.name, s.info.done, s.info.tasks, ByteSize(s.bytes));
                 }
             }
-            Event::TaskRetried { stage, task, error, wait } => self.line(&format!("stage {stage}, task {task} failed, again in {wait:.1} s: {error}")),
+            Event::TaskRetried { stage, task, error, wait } => {
+                self.line(&format!("stage {stage}, task {task} failed, again in {wait:.1} s: {error}"))
+            }
             Event::ArrayPublished { url } => self.line(&format!("wrote {url}")),
             Event::ArrayDeleted { .. } => {}
             Event::RunFinished(r) => self.line(&format!(

@@ -47,6 +47,11 @@ fn backoff(attempt: u32, task: u64) -> Duration {
     Duration::from_secs_f64((0.1 * f64::from(1u32 << attempt.min(8))) * (0.5 + jitter))
 }
 
+/// A failure outside of the tasks.
+fn unusable(e: TaskError) -> RunError {
+    RunError::Task { source: Box::new(e), outputs: Vec::new() }
+}
+
 impl Driver {
     /// Runs a plan to its end.
     pub fn run(
@@ -72,8 +77,8 @@ impl Driver {
             }
             for name in &outputs {
                 // First the metadata: a half-deleted array must not open.
-                ctx.unpublish(name)?;
-                ctx.clear(name)?;
+                ctx.unpublish(name).map_err(unusable)?;
+                ctx.clear(name).map_err(unusable)?;
             }
             store.delete_prefix("")?;
             plan.stages.iter().map(|s| Done::new(s.tasks())).collect()
@@ -82,18 +87,24 @@ impl Driver {
         store.put("plan.json", text.into())?;
         let mut log = Log::open(&ctx.run_dir)?;
         let mut report = RunReport { id: plan.id(), skipped: done.iter().map(Done::count).sum(), ..RunReport::default() };
-        let stages = plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
+        let stages =
+            plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
         let mut ready = Readiness::new(&ctx, done);
         let result = Self::tasks(&ctx, &mut ready, executor, options, events, cancel, &mut log, &mut report);
         log.flush()?;
-        result?;
+        result.map_err(|e| match e {
+            RunError::Task { source, .. } => {
+                RunError::Task { source, outputs: outputs.iter().map(|n| ctx.array_location(n).to_string()).collect() }
+            }
+            other => other,
+        })?;
         for name in &outputs {
             let missing = plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
             if missing > 0 {
                 return Err(RunError::Incomplete { array: (*name).into(), missing });
             }
-            ctx.publish(name)?;
+            ctx.publish(name).map_err(unusable)?;
             let url = ctx.array_location(name).to_string();
             report.outputs.push(url.clone());
             events(&Event::ArrayPublished { url });
@@ -175,21 +186,26 @@ impl Driver {
             }
         }
         match failure {
-            Some(e) => Err(e.into()),
+            Some(e) => Err(RunError::Task { source: Box::new(e), outputs: Vec::new() }),
             None if !ready.all_done() => Err(RunError::Cancelled),
             None => Ok(()),
         }
     }
 
     /// Deletes the intermediates that only finished stages read.
-    fn delete_unneeded(ctx: &TaskContext, ready: &Readiness<'_>, deleted: &mut HashSet<String>, events: &mut dyn FnMut(&Event)) -> Result<(), RunError> {
+    fn delete_unneeded(
+        ctx: &TaskContext,
+        ready: &Readiness<'_>,
+        deleted: &mut HashSet<String>,
+        events: &mut dyn FnMut(&Event),
+    ) -> Result<(), RunError> {
         for (name, array) in &ctx.plan.arrays {
             if array.role != ArrayRole::Intermediate || deleted.contains(name) {
                 continue;
             }
             let uses = |s: &chunkwise_plan::Stage| s.reads().any(|a| a == name) || s.outputs.iter().any(|o| o.array == *name);
             if ctx.plan.stages.iter().zip(&ready.done).filter(|(s, _)| uses(s)).all(|(_, d)| d.all()) {
-                ctx.clear(name)?;
+                ctx.clear(name).map_err(unusable)?;
                 deleted.insert(name.clone());
                 events(&Event::ArrayDeleted { array: name.clone() });
             }

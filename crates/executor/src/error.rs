@@ -16,8 +16,13 @@ pub enum RunError {
     #[error("cancelled; run it again with --resume to go on where it stopped")]
     Cancelled,
     /// A task failed for good.
-    #[error("{0}")]
-    Task(#[from] TaskError),
+    #[error("{source}\nthe outputs are not published, but their finished chunks are kept ({}); --resume goes on from them, --overwrite starts anew", .outputs.join(", "))]
+    Task {
+        /// What failed.
+        source: Box<TaskError>,
+        /// The outputs that are unfinished.
+        outputs: Vec<String>,
+    },
     /// The work directory or an output cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),

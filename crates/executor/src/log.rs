@@ -1,7 +1,7 @@
 //! The run's folder: the plan, and the reports of its tasks in numbered segments.
 //!
-//! A segment is written whole, so a killed driver loses at most the reports of the last second; their chunks count as missing and are
-//! made again.
+//! In a filesystem a report is appended as soon as there is one. In an object store a segment is written whole twice a second, so a
+//! killed driver loses at most the reports since; their chunks count as missing and are made again.
 
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::{Location, StorageError, Store};
@@ -21,6 +21,14 @@ pub(crate) struct Log {
     buffer: String,
     held: usize,
     last: Instant,
+    file: Option<std::fs::File>,
+}
+
+fn failed(url: &str, e: &std::io::Error) -> StorageError {
+    if e.kind() == std::io::ErrorKind::StorageFull {
+        return StorageError::DiskFull { url: url.into() };
+    }
+    StorageError::Store { action: "write", url: url.into(), detail: e.to_string(), transient: false }
 }
 
 fn segment(key: &str) -> Option<u64> {
@@ -31,7 +39,15 @@ impl Log {
     pub fn open(run_dir: &Location) -> Result<Log, StorageError> {
         let store = Store::open(run_dir)?;
         let next = store.list("")?.iter().filter_map(|(k, _)| segment(k)).max().map_or(0, |n| n + 1);
-        Ok(Log { store, next, buffer: String::new(), held: 0, last: Instant::now() })
+        let file = match run_dir.local_path() {
+            Some(folder) => {
+                let path = folder.join(format!("reports-{next:06}.jsonl"));
+                let opened = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+                Some(opened.map_err(|e| failed(&path.display().to_string(), &e))?)
+            }
+            None => None,
+        };
+        Ok(Log { store, next, buffer: String::new(), held: 0, last: Instant::now(), file })
     }
 
     pub fn add(&mut self, report: &TaskReport) -> Result<(), StorageError> {
@@ -39,6 +55,11 @@ impl Log {
             self.buffer.push_str(&line);
             self.buffer.push('\n');
             self.held += 1;
+        }
+        if let Some(file) = &mut self.file {
+            use std::io::Write;
+            self.held = 0;
+            return file.write_all(std::mem::take(&mut self.buffer).as_bytes()).map_err(|e| failed("the run's reports", &e));
         }
         if self.held >= MOST || self.last.elapsed() >= EVERY { self.flush() } else { Ok(()) }
     }

@@ -21,7 +21,8 @@ pub(crate) fn finished(ctx: &TaskContext, reports: &Reports) -> Result<Vec<Done>
             let whole = stage.outputs.iter().zip(stage.task_regions(task)).all(|(o, region)| {
                 let touched = ctx.plan.arrays[&o.array].grid.touched(&region);
                 (0..touched.volume()).all(|k| {
-                    let index: Vec<u64> = chunkwise_types::unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                    let index: Vec<u64> =
+                        chunkwise_types::unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
                     let size = stored[o.array.as_str()].get(&index).copied().unwrap_or(0);
                     size > 0 && reports.get(&(o.array.clone(), index)).is_some_and(|w| w.bytes == size)
                 })

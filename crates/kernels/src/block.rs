@@ -77,19 +77,58 @@ macro_rules! with_block {
 macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            chunkwise_types::DType::Bool => { type $T = bool; $body }
-            chunkwise_types::DType::Int8 => { type $T = i8; $body }
-            chunkwise_types::DType::Int16 => { type $T = i16; $body }
-            chunkwise_types::DType::Int32 => { type $T = i32; $body }
-            chunkwise_types::DType::Int64 => { type $T = i64; $body }
-            chunkwise_types::DType::UInt8 => { type $T = u8; $body }
-            chunkwise_types::DType::UInt16 => { type $T = u16; $body }
-            chunkwise_types::DType::UInt32 => { type $T = u32; $body }
-            chunkwise_types::DType::UInt64 => { type $T = u64; $body }
-            chunkwise_types::DType::Float32 => { type $T = f32; $body }
-            chunkwise_types::DType::Float64 => { type $T = f64; $body }
-            chunkwise_types::DType::Complex64 => { type $T = num_complex::Complex32; $body }
-            chunkwise_types::DType::Complex128 => { type $T = num_complex::Complex64; $body }
+            chunkwise_types::DType::Bool => {
+                type $T = bool;
+                $body
+            }
+            chunkwise_types::DType::Int8 => {
+                type $T = i8;
+                $body
+            }
+            chunkwise_types::DType::Int16 => {
+                type $T = i16;
+                $body
+            }
+            chunkwise_types::DType::Int32 => {
+                type $T = i32;
+                $body
+            }
+            chunkwise_types::DType::Int64 => {
+                type $T = i64;
+                $body
+            }
+            chunkwise_types::DType::UInt8 => {
+                type $T = u8;
+                $body
+            }
+            chunkwise_types::DType::UInt16 => {
+                type $T = u16;
+                $body
+            }
+            chunkwise_types::DType::UInt32 => {
+                type $T = u32;
+                $body
+            }
+            chunkwise_types::DType::UInt64 => {
+                type $T = u64;
+                $body
+            }
+            chunkwise_types::DType::Float32 => {
+                type $T = f32;
+                $body
+            }
+            chunkwise_types::DType::Float64 => {
+                type $T = f64;
+                $body
+            }
+            chunkwise_types::DType::Complex64 => {
+                type $T = num_complex::Complex32;
+                $body
+            }
+            chunkwise_types::DType::Complex128 => {
+                type $T = num_complex::Complex64;
+                $body
+            }
             _ => unreachable!("every dtype has a block"),
         }
     };

@@ -150,10 +150,10 @@ fn strided(block: &Block, axes: &[AxisMap]) -> Block {
     fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>, axes: &[AxisMap]) -> Block {
         let mut v = a.clone();
         for (i, map) in axes.iter().enumerate() {
-            if let AxisMap::Slice { step, .. } = map {
-                if *step != 1 {
-                    v.slice_axis_inplace(Axis(i), ndarray::Slice::new(0, None, *step as isize));
-                }
+            if let AxisMap::Slice { step, .. } = map
+                && *step != 1
+            {
+                v.slice_axis_inplace(Axis(i), ndarray::Slice::new(0, None, *step as isize));
             }
         }
         T::wrap(v)

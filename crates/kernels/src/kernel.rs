@@ -157,9 +157,7 @@ impl Node<'_> {
     pub fn demand(&self, region: &Region, window: Option<&Window>) -> Vec<Demand> {
         match self.kernel {
             Kernel::Create { .. } => Vec::new(),
-            Kernel::Element { .. } | Kernel::Cast => {
-                (0..self.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect()
-            }
+            Kernel::Element { .. } | Kernel::Cast => (0..self.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect(),
             Kernel::View { axes } => vec![Demand { input: 0, region: view::demand(axes, &self.inputs[0].shape, region) }],
             Kernel::Gather { axes, .. } => gather::demand(axes, &self.inputs[0].shape, region),
             Kernel::Concat { axis } => concat::demand(self.inputs, *axis, region),
@@ -208,7 +206,9 @@ impl Node<'_> {
     /// An accumulator for a region of the output.
     pub fn start_fold(&self, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         match self.kernel {
-            Kernel::Reduce { function, axes, segments } => reduce::start(function, axes, segments.as_deref(), self.inputs, self.output, region),
+            Kernel::Reduce { function, axes, segments } => {
+                reduce::start(function, axes, segments.as_deref(), self.inputs, self.output, region)
+            }
             Kernel::Group { function, axis, labels, .. } => group::start(function, *axis, labels, self.inputs, self.output, region),
             Kernel::Contract(c) => c.start(self.inputs, self.output, region),
             _ => Err(KernelError::Invalid("this kernel cannot be folded".into())),

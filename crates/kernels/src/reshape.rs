@@ -22,7 +22,13 @@ pub(crate) fn demand(input: &[u64], output: &[u64], region: &Region) -> Region {
 }
 
 pub(crate) fn compute(input: &[u64], output: &[u64], region: &Region, part: &Part) -> Result<Block, KernelError> {
-    fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>, input: &[u64], output: &[u64], region: &Region, part: &Part) -> Result<Block, KernelError> {
+    fn go<T: BlockElement>(
+        a: &ArcArray<T, IxDyn>,
+        input: &[u64],
+        output: &[u64],
+        region: &Region,
+        part: &Part,
+    ) -> Result<Block, KernelError> {
         let flat = a.as_standard_layout();
         let source = flat.as_slice().ok_or_else(|| KernelError::Invalid("reshape: the block is not contiguous".into()))?;
         // The box is contiguous in the input's C order, so a position in it is a position in the whole less an offset.

@@ -39,7 +39,11 @@ impl Calendar {
             "noleap" | "365_day" => Calendar::NoLeap,
             "all_leap" | "366_day" => Calendar::AllLeap,
             "360_day" => Calendar::Days360,
-            _ => return Err(format!("unknown calendar '{name}'; known are standard, proleptic_gregorian, julian, noleap, all_leap and 360_day")),
+            _ => {
+                return Err(format!(
+                    "unknown calendar '{name}'; known are standard, proleptic_gregorian, julian, noleap, all_leap and 360_day"
+                ));
+            }
         })
     }
 
@@ -136,7 +140,11 @@ fn parse_units(units: &str, calendar: Calendar) -> Result<(f64, i64, f64), Strin
     let parts: Vec<i64> = date.split('-').map(|p| p.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
     let [year, month, day] = parts[..] else { return Err(wrong()) };
     let year = sign * year;
-    if !(1..=12).contains(&month) || day < 1 || day > calendar.month_days(year, month as usize - 1, true).max(calendar.month_days(year, month as usize - 1, false)) || year.abs() > 1_000_000 {
+    if !(1..=12).contains(&month)
+        || day < 1
+        || day > calendar.month_days(year, month as usize - 1, true).max(calendar.month_days(year, month as usize - 1, false))
+        || year.abs() > 1_000_000
+    {
         return Err(wrong());
     }
     let mut seconds = 0.0;
@@ -182,7 +190,7 @@ pub fn decode(values: &[f64], units: &str, calendar: &str) -> Result<Vec<DateTim
     let (scale, first, offset) = parse_units(units, calendar)?;
     let one = |(i, &v): (usize, &f64)| {
         let days = v * (scale / 86400.0);
-        if !(days.abs() < 4e8) {
+        if days.is_nan() || days.abs() >= 4e8 {
             return Err(format!("the time at index {i} is {v}, which is no date"));
         }
         // Whole days apart, so that seconds keep their digits; then to the microsecond.

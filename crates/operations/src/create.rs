@@ -6,7 +6,9 @@ use chunkwise_types::{ChunkGrid, DType, Scalar};
 
 fn make(what: Create, dtype: DType, shape: &[u64], chunks: Option<&[u64]>, operation: &str) -> Result<Array, OpError> {
     let grid = match chunks {
-        Some(c) if c.len() != shape.len() => return Err(OpError::new(operation, format!("{} chunk lengths for {} axes", c.len(), shape.len()))),
+        Some(c) if c.len() != shape.len() => {
+            return Err(OpError::new(operation, format!("{} chunk lengths for {} axes", c.len(), shape.len())));
+        }
         Some(c) => ChunkGrid::regular(shape, c),
         None => ChunkGrid::single(shape),
     };

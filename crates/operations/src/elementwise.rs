@@ -69,7 +69,10 @@ pub fn broadcast_shape(operation: &str, shapes: &[&[u64]]) -> Result<Vec<u64>, O
             if *o == 1 {
                 *o = n;
             } else if n != 1 && n != *o {
-                return Err(OpError::new(operation, format!("the shapes {shapes:?} do not broadcast: axis lengths {o} and {n} differ and neither is 1")));
+                return Err(OpError::new(
+                    operation,
+                    format!("the shapes {shapes:?} do not broadcast: axis lengths {o} and {n} differ and neither is 1"),
+                ));
             }
         }
     }
@@ -85,7 +88,10 @@ fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Op
             match (&*slot, name) {
                 (None, Some(n)) => *slot = Some(n.clone()),
                 (Some(x), Some(y)) if x != y && a.shape()[i] != 1 => {
-                    return Err(OpError::new(operation, format!("axes '{x}' and '{y}' meet; align them with permute_dims or expand_dims first")));
+                    return Err(OpError::new(
+                        operation,
+                        format!("axes '{x}' and '{y}' meet; align them with permute_dims or expand_dims first"),
+                    ));
                 }
                 _ => {}
             }
@@ -106,10 +112,12 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     let arrays: Vec<&Array> = args.iter().filter_map(|a| if let Operand::Array(a) = a { Some(a) } else { None }).collect();
     // A condition does not take part in promotion.
     let first = usize::from(op == ElementOp::Where);
-    let met = args[first..]
-        .iter()
-        .filter_map(|a| if let Operand::Array(a) = a { Some(a.dtype()) } else { None })
-        .try_fold(None, |acc: Option<DType>, d| Ok(Some(acc.map_or(Some(d), |x| x.promote(d)).ok_or_else(|| OpError::new(name, "these dtypes do not promote"))?)))?;
+    let met = args[first..].iter().filter_map(|a| if let Operand::Array(a) = a { Some(a.dtype()) } else { None }).try_fold(
+        None,
+        |acc: Option<DType>, d| {
+            Ok(Some(acc.map_or(Some(d), |x| x.promote(d)).ok_or_else(|| OpError::new(name, "these dtypes do not promote"))?))
+        },
+    )?;
     let dtypes: Vec<DType> = args
         .iter()
         .map(|a| match a {

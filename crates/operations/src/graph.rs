@@ -43,7 +43,14 @@ pub struct Source {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Array {
-    fn make(definition: Definition, inputs: Vec<Array>, ty: ArrayType, chunks: ChunkGrid, dims: Vec<Option<String>>, operation: &str) -> Array {
+    fn make(
+        definition: Definition,
+        inputs: Vec<Array>,
+        ty: ArrayType,
+        chunks: ChunkGrid,
+        dims: Vec<Option<String>>,
+        operation: &str,
+    ) -> Array {
         debug_assert_eq!(chunks.shape(), ty.shape, "{operation}");
         debug_assert_eq!(dims.len(), ty.shape.len(), "{operation}");
         let id = NEXT.fetch_add(1, Ordering::Relaxed);

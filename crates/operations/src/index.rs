@@ -21,7 +21,14 @@ pub enum Index {
 }
 
 /// Applies one map an axis, giving axes of these lengths.
-pub(crate) fn gather(a: &Array, axes: Vec<AxisMap>, shape: Vec<u64>, chunks: ChunkGrid, fill: Scalar, operation: &str) -> Result<Array, OpError> {
+pub(crate) fn gather(
+    a: &Array,
+    axes: Vec<AxisMap>,
+    shape: Vec<u64>,
+    chunks: ChunkGrid,
+    fill: Scalar,
+    operation: &str,
+) -> Result<Array, OpError> {
     if axes.iter().all(|m| *m == AxisMap::ALL) && shape == a.shape() {
         return Ok(a.clone());
     }
@@ -60,7 +67,7 @@ fn sliced(a: &Array, axis: usize, map: AxisMap, len: u64, cut: AxisChunks) -> Re
 fn slice_chunks(input: &AxisChunks, start: u64, step: i64, len: u64) -> AxisChunks {
     match input {
         _ if len == 0 => AxisChunks::regular(0, 1),
-        AxisChunks::Regular { size, .. } if step.unsigned_abs() > 1 || (step == 1 && start % size == 0) => {
+        AxisChunks::Regular { size, .. } if step.unsigned_abs() > 1 || (step == 1 && start.is_multiple_of(*size)) => {
             AxisChunks::regular(len, size.div_ceil(step.unsigned_abs()).min(len))
         }
         _ if input.count() > 4096 => AxisChunks::regular(len, input.max().min(len)),
@@ -98,7 +105,13 @@ pub fn take(a: &Array, indices: &[i64], axis: usize) -> Result<Array, OpError> {
     let n = *a.shape().get(axis).ok_or_else(|| OpError::new("take", format!("there is no axis {axis}")))? as i64;
     let list = indices
         .iter()
-        .map(|&i| if i >= -n && i < n { Ok(i.rem_euclid(n) as u64) } else { Err(OpError::new("take", format!("index {i} is out of bounds for length {n}"))) })
+        .map(|&i| {
+            if i >= -n && i < n {
+                Ok(i.rem_euclid(n) as u64)
+            } else {
+                Err(OpError::new("take", format!("index {i} is out of bounds for length {n}")))
+            }
+        })
         .collect::<Result<Vec<u64>, _>>()?;
     let len = list.len() as u64;
     let size = a.chunks().0[axis].max().clamp(1, len.max(1));

@@ -17,7 +17,11 @@ pub fn contract(a: &Array, b: &Array, ia: &[u32], ib: &[u32], out: &[u32], opera
         if let Some(j) = ib.iter().position(|x| x == l)
             && a.shape()[i] != b.shape()[j]
         {
-            return Err(bad(format!("axis {i} of the first array has length {}, but axis {j} of the second has {}", a.shape()[i], b.shape()[j])));
+            return Err(bad(format!(
+                "axis {i} of the first array has length {}, but axis {j} of the second has {}",
+                a.shape()[i],
+                b.shape()[j]
+            )));
         }
     }
     let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());
@@ -65,8 +69,10 @@ pub fn tensordot(a: &Array, b: &Array, axes_a: &[usize], axes_b: &[usize]) -> Re
         return Err(OpError::new("tensordot", "the axes to sum over must be pairs of axes of the two arrays"));
     }
     let ia: Vec<u32> = (0..a.rank() as u32).collect();
-    let ib: Vec<u32> = (0..b.rank()).map(|j| axes_b.iter().position(|&x| x == j).map_or((a.rank() + j) as u32, |k| axes_a[k] as u32)).collect();
-    let out: Vec<u32> = ia.iter().filter(|&&l| !axes_a.contains(&(l as usize))).chain(ib.iter().filter(|&&l| l >= a.rank() as u32)).copied().collect();
+    let ib: Vec<u32> =
+        (0..b.rank()).map(|j| axes_b.iter().position(|&x| x == j).map_or((a.rank() + j) as u32, |k| axes_a[k] as u32)).collect();
+    let out: Vec<u32> =
+        ia.iter().filter(|&&l| !axes_a.contains(&(l as usize))).chain(ib.iter().filter(|&&l| l >= a.rank() as u32)).copied().collect();
     contract(a, b, &ia, &ib, &out, "tensordot")
 }
 

@@ -71,7 +71,14 @@ pub fn concat(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
     } else {
         AxisChunks::from_list(arrays.iter().flat_map(|a| a.chunks().0[axis].to_list()).collect())
     };
-    Array::apply(Kernel::Concat { axis }, &parts.iter().collect::<Vec<_>>(), ArrayType::new(dtype, shape), chunks, first.dims().to_vec(), "concat")
+    Array::apply(
+        Kernel::Concat { axis },
+        &parts.iter().collect::<Vec<_>>(),
+        ArrayType::new(dtype, shape),
+        chunks,
+        first.dims().to_vec(),
+        "concat",
+    )
 }
 
 /// The arrays side by side along a new axis.
@@ -113,7 +120,10 @@ pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Res
             axes.push(AxisMap::ALL);
             continue;
         }
-        shape[i] = shape[i].checked_add(before).and_then(|n| n.checked_add(after)).ok_or_else(|| OpError::new("pad", "the widths are too large"))?;
+        shape[i] = shape[i]
+            .checked_add(before)
+            .and_then(|n| n.checked_add(after))
+            .ok_or_else(|| OpError::new("pad", "the widths are too large"))?;
         chunks.0[i] = AxisChunks::regular(shape[i], a.chunks().0[i].max().max(1));
         axes.push(AxisMap::Pad { before, mode });
     }

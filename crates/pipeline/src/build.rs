@@ -114,7 +114,9 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
         ExprKind::Str(s) => Value::Str(s.clone()),
         ExprKind::Bool(b) => Value::Scalar(Scalar::Bool(*b)),
         ExprKind::None => Value::None,
-        ExprKind::List(items) | ExprKind::Tuple(items) => Value::List(items.iter().map(|e| build_expr(e, scope)).collect::<Result<_, _>>()?),
+        ExprKind::List(items) | ExprKind::Tuple(items) => {
+            Value::List(items.iter().map(|e| build_expr(e, scope)).collect::<Result<_, _>>()?)
+        }
         ExprKind::Call { function, function_span, args, kwargs } => call(function, function_span, args, kwargs, span, scope)?,
         ExprKind::Unary { op, operand } => {
             let value = build_expr(operand, scope)?;
@@ -211,7 +213,10 @@ fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>) -> Result<Val
 
 fn one_index(item: &IndexItem, scope: &Scope<'_>) -> Result<Index, BuildError> {
     let part = |e: &Option<Expr>| -> Result<Option<i64>, BuildError> {
-        e.as_ref().map(|e| build_expr(e, scope).and_then(|v| if matches!(v, Value::None) { Ok(None) } else { v.int(&e.span).map(Some) })).transpose().map(Option::flatten)
+        e.as_ref()
+            .map(|e| build_expr(e, scope).and_then(|v| if matches!(v, Value::None) { Ok(None) } else { v.int(&e.span).map(Some) }))
+            .transpose()
+            .map(Option::flatten)
     };
     Ok(match item {
         IndexItem::At(e) => match build_expr(e, scope)? {

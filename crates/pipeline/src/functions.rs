@@ -64,9 +64,23 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
 
 /// Names of NumPy for functions of the standard.
 const ALIASES: &[(&str, &str)] = &[
-    ("absolute", "abs"), ("arccos", "acos"), ("arcsin", "asin"), ("arctan", "atan"), ("arctan2", "atan2"), ("arccosh", "acosh"),
-    ("arcsinh", "asinh"), ("arctanh", "atanh"), ("mod", "remainder"), ("power", "pow"), ("concatenate", "concat"), ("transpose", "permute_dims"),
-    ("conjugate", "conj"), ("invert", "bitwise_invert"), ("true_divide", "divide"), ("left_shift", "bitwise_left_shift"), ("right_shift", "bitwise_right_shift"),
+    ("absolute", "abs"),
+    ("arccos", "acos"),
+    ("arcsin", "asin"),
+    ("arctan", "atan"),
+    ("arctan2", "atan2"),
+    ("arccosh", "acosh"),
+    ("arcsinh", "asinh"),
+    ("arctanh", "atanh"),
+    ("mod", "remainder"),
+    ("power", "pow"),
+    ("concatenate", "concat"),
+    ("transpose", "permute_dims"),
+    ("conjugate", "conj"),
+    ("invert", "bitwise_invert"),
+    ("true_divide", "divide"),
+    ("left_shift", "bitwise_left_shift"),
+    ("right_shift", "bitwise_right_shift"),
 ];
 
 /// Evaluated arguments.
@@ -174,7 +188,9 @@ impl Args<'_> {
     /// Refuses arguments that nothing took.
     fn done(&self) -> Result<(), BuildError> {
         match self.named.first() {
-            Some((n, _)) => fail(self.span, format!("{}() has no argument '{n}'; it is called as {}", self.function, signature(self.function))),
+            Some((n, _)) => {
+                fail(self.span, format!("{}() has no argument '{n}'; it is called as {}", self.function, signature(self.function)))
+            }
             None => Ok(()),
         }
     }
@@ -296,7 +312,8 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 Some(Value::Scalar(s)) => Ok(Some(s)),
                 Some(_) => fail(span, format!("'{n}' must be a number")),
             };
-            let (first, second, third) = (number(0, "start")?, number(1, "stop")?, number(2, if name == "arange" { "step" } else { "num" })?);
+            let (first, second, third) =
+                (number(0, "start")?, number(1, "stop")?, number(2, if name == "arange" { "step" } else { "num" })?);
             let Some(first) = first else { return fail(span, format!("it is called as {}", signature(name))) };
             let (start, stop) = second.map_or((Scalar::Int(0), first), |s| (first, s));
             if name == "arange" {
@@ -388,7 +405,9 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 Some("reflect") => PadMode::Reflect,
                 Some("symmetric") => PadMode::Symmetric,
                 Some("wrap") => PadMode::Wrap,
-                Some(other) => return fail(span, format!("there is no mode '{other}'; there are constant, edge, reflect, symmetric, wrap")),
+                Some(other) => {
+                    return fail(span, format!("there is no mode '{other}'; there are constant, edge, reflect, symmetric, wrap"));
+                }
             };
             let fill = match a.get(3, "value") {
                 Some(Value::Scalar(s)) => s,
@@ -442,8 +461,10 @@ fn rechunk(a: &mut Args<'_>) -> Result<Array, BuildError> {
     Ok(x.rechunked(ChunkGrid(grid.0)))
 }
 
-/// The groups of an axis: (axis name or number, labels, group values, name of the part).
-fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<(Option<String>, Vec<i64>, Vec<i64>, Option<String>), BuildError> {
+/// The dimension, if it is named; the group of each index; the value of each group; the part of time.
+type Groups = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
+
+fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Groups, BuildError> {
     let span = a.span;
     match a.need(1, "by")? {
         Value::Str(text) => {

@@ -20,7 +20,7 @@ pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
 pub use build::{BuildError, Scope, TimeCoordinate, Value, build_expr};
-pub use functions::FUNCTIONS;
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
+pub use functions::FUNCTIONS;
 pub use parser::parse_expr;

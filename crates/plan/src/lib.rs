@@ -13,4 +13,7 @@ pub mod schedule;
 mod validate;
 
 pub use error::PlanError;
-pub use format::{ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, TaskReport, WrittenChunk};
+pub use format::{
+    ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, TaskReport,
+    WrittenChunk,
+};

@@ -89,7 +89,9 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
             let node = Node { kernel, inputs: &schedule.types[k], output: &step.ty };
             for region in &demands[k] {
                 let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
-                tile = tile.saturating_add(region.volume().saturating_mul(step.ty.dtype.size())).saturating_add(node.scratch(region, &demanded));
+                tile = tile
+                    .saturating_add(region.volume().saturating_mul(step.ty.dtype.size()))
+                    .saturating_add(node.scratch(region, &demanded));
             }
         } else if demands[k].len() > 1 {
             // A leaf needed at regions that were loaded apart is assembled.
@@ -97,7 +99,11 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
         }
     }
     // Folding a tile may convert it and keeps partial sums of it.
-    let want: u64 = pass.wants.iter().map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size())).sum();
+    let want: u64 = pass
+        .wants
+        .iter()
+        .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
+        .sum();
     (leaves, reading, tile.saturating_add(want.saturating_mul(2)))
 }
 

@@ -99,7 +99,9 @@ impl Schedule {
                 let step = &program.steps[k];
                 if let Some(kernel) = &step.kernel {
                     let node = Node { kernel, inputs: &types[k], output: &step.ty };
-                    more.extend(node.demand(&grown, None).into_iter().filter(|d| !d.region.is_empty()).map(|d| (step.inputs[d.input], d.region)));
+                    more.extend(
+                        node.demand(&grown, None).into_iter().filter(|d| !d.region.is_empty()).map(|d| (step.inputs[d.input], d.region)),
+                    );
                 }
                 needed[k] = Some(grown);
             }
@@ -110,7 +112,9 @@ impl Schedule {
         }
         let mut phases: Vec<(usize, Phase)> = Vec::new();
         for k in 0..n {
-            let (Some(region), Some(stream), Some(kernel)) = (&needed[k], &program.steps[k].stream, &program.steps[k].kernel) else { continue };
+            let (Some(region), Some(stream), Some(kernel)) = (&needed[k], &program.steps[k].stream, &program.steps[k].kernel) else {
+                continue;
+            };
             let node = Node { kernel, inputs: &types[k], output: &program.steps[k].ty };
             let w = windows(&node, stream, region);
             match phases.iter_mut().find(|(l, p)| *l == level[k] && p.windows == w) {
@@ -148,9 +152,12 @@ impl Schedule {
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
         // A local contraction is evaluated whole: cutting its output would load its operands again and again.
         let contracts = (0..program.steps.len()).any(|k| {
-            !d[k].is_empty() && program.steps[k].stream.is_none() && matches!(program.steps[k].kernel, Some(chunkwise_kernels::Kernel::Contract(_)))
+            !d[k].is_empty()
+                && program.steps[k].stream.is_none()
+                && matches!(program.steps[k].kernel, Some(chunkwise_kernels::Kernel::Contract(_)))
         });
-        let computes = (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
+        let computes =
+            (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
             return Pass { wants, demands: d, tiles: vec![whole] };

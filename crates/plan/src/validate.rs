@@ -104,10 +104,9 @@ impl Plan {
             for axis in 0..o.tasks.rank() {
                 let (tasks, chunks) = (&o.tasks.0[axis], &array.grid.0[axis]);
                 let aligned = match (tasks, chunks) {
-                    (
-                        chunkwise_types::AxisChunks::Regular { size: t, len },
-                        chunkwise_types::AxisChunks::Regular { size: c, .. },
-                    ) => t % c == 0 || t >= len,
+                    (chunkwise_types::AxisChunks::Regular { size: t, len }, chunkwise_types::AxisChunks::Regular { size: c, .. }) => {
+                        t % c == 0 || t >= len
+                    }
                     _ => {
                         let mut end = 0;
                         let len = tasks.len();
@@ -173,7 +172,9 @@ fn check_kernel(kernel: &Kernel, inputs: &[chunkwise_kernels::ArrayType], out: &
         Kernel::Concat { axis } => {
             let total: u64 = inputs.iter().map(|t| t.shape.get(*axis).copied().unwrap_or(0)).sum();
             let fits = inputs.iter().all(|t| {
-                t.dtype == out.dtype && t.shape.len() == rank && t.shape.iter().zip(&out.shape).enumerate().all(|(i, (a, b))| i == *axis || a == b)
+                t.dtype == out.dtype
+                    && t.shape.len() == rank
+                    && t.shape.iter().zip(&out.shape).enumerate().all(|(i, (a, b))| i == *axis || a == b)
             });
             if *axis < rank && fits && total == out.shape[*axis] { Ok(()) } else { Err("the inputs do not make up the output".into()) }
         }

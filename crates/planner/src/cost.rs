@@ -21,11 +21,8 @@ pub(crate) fn run(draft: &mut Draft) {
 pub(crate) fn reads(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> (u64, u64, u64) {
     let counts = stage.task_counts();
     let tasks = chunkwise_types::volume(&counts);
-    let own: u64 = stage
-        .reads()
-        .filter_map(|name| arrays.get(name))
-        .map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size()))
-        .sum();
+    let own: u64 =
+        stage.reads().filter_map(|name| arrays.get(name)).map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).sum();
     if tasks == 0 {
         return (0, 0, own);
     }

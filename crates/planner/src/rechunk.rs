@@ -50,7 +50,8 @@ fn demanded(stage: &Stage, array: &str) -> Option<Vec<u64>> {
 fn insert(draft: &mut Draft, s: usize) -> Result<Option<(Stage, Stage)>, PlannerError> {
     let stage = draft.stages[s].clone();
     let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
-    let worst = stage.reads().filter_map(|n| Some((n.to_string(), draft.arrays.get(n)?))).max_by_key(|(_, a)| chunkwise_types::volume(&a.shape));
+    let worst =
+        stage.reads().filter_map(|n| Some((n.to_string(), draft.arrays.get(n)?))).max_by_key(|(_, a)| chunkwise_types::volume(&a.shape));
     let Some((name, source)) = worst.map(|(n, a)| (n, a.clone())) else { return Ok(None) };
     let Some(want) = demanded(&stage, &name) else { return Ok(None) };
     let copy_name = format!("copy{}-{name}", draft.arrays.len());
@@ -64,9 +65,10 @@ fn insert(draft: &mut Draft, s: usize) -> Result<Option<(Stage, Stage)>, Planner
         }
         best = Some(candidate);
         // Longer where the reader wants more than one piece along the axis: fewer, larger pieces.
-        let Some(axis) = (0..region.len()).filter(|&i| region[i] < want[i]).max_by(|&a, &b| {
-            (want[a] as f64 / region[a] as f64).total_cmp(&(want[b] as f64 / region[b] as f64))
-        }) else {
+        let Some(axis) = (0..region.len())
+            .filter(|&i| region[i] < want[i])
+            .max_by(|&a, &b| (want[a] as f64 / region[a] as f64).total_cmp(&(want[b] as f64 / region[b] as f64)))
+        else {
             break;
         };
         let chunk = source.grid.0[axis].max().max(1);
@@ -106,7 +108,7 @@ fn copy_stage(draft: &mut Draft, copy: &str, name: &str, source: &PlanArray, reg
             inner.push(piece);
             shard.push(len.next_multiple_of(piece));
         } else {
-            let piece = (1..=w).rev().find(|p| region[axis] % p == 0).unwrap_or(1);
+            let piece = (1..=w).rev().find(|p| region[axis].is_multiple_of(*p)).unwrap_or(1);
             inner.push(piece);
             shard.push(region[axis]);
         }

@@ -90,10 +90,10 @@ impl Draft {
             Some(c) => c.iter().zip(&shape).map(|(c, n)| (*c).min(*n).max(1)).collect(),
             None => natural(array.chunks(), array.dtype().size(), MAX_CHUNK.min(self.target())),
         };
-        if let Some(s) = &request.shards {
-            if s.len() != chunks.len() || s.iter().zip(&chunks).any(|(s, c)| *s == 0 || s % c != 0) {
-                return Err(bad(format!("the shard {s:?} is not a multiple of the chunk {chunks:?}")));
-            }
+        if let Some(s) = &request.shards
+            && (s.len() != chunks.len() || s.iter().zip(&chunks).any(|(s, c)| *s == 0 || s % c != 0))
+        {
+            return Err(bad(format!("the shard {s:?} is not a multiple of the chunk {chunks:?}")));
         }
         if request.chunks.is_none() && request.shards.is_none() {
             self.free.insert(name.clone());
@@ -252,12 +252,14 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     leveled.sort_by_key(|(l, _)| *l);
     let mut groups: Vec<(usize, Vec<&Root>)> = Vec::new();
     for (level, root) in leveled {
-        let reads = |r: &Root| -> HashSet<String> {
-            draft.program(graph, &[r.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect()
-        };
+        let reads =
+            |r: &Root| -> HashSet<String> { draft.program(graph, &[r.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect() };
         let own = reads(root);
         let sibling = groups.iter_mut().find(|(l, g)| {
-            *l == level && g[0].tasks.counts() == root.tasks.counts() && g[0].tasks == root.tasks && g.iter().any(|r| !reads(r).is_disjoint(&own))
+            *l == level
+                && g[0].tasks.counts() == root.tasks.counts()
+                && g[0].tasks == root.tasks
+                && g.iter().any(|r| !reads(r).is_disjoint(&own))
         });
         match sibling {
             Some((_, g)) => g.push(root),
@@ -270,9 +272,14 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
         stream(graph, &mut program, &order, &nodes);
         let outputs = group
             .iter()
-            .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
+            .map(|r| StageOutput {
+                step: order.iter().position(|&k| k == r.node).unwrap_or(0),
+                array: r.array.clone(),
+                tasks: r.tasks.clone(),
+            })
             .collect::<Vec<_>>();
-        let mut operations: Vec<String> = order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
+        let mut operations: Vec<String> =
+            order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
         operations.dedup();
         let copies = program.steps.iter().all(|s| s.read.is_some());
         let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
@@ -333,7 +340,8 @@ fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usiz
         for k in w + 1..n {
             below[k] = program.steps[k].inputs.iter().any(|&i| i == w || below[i]);
         }
-        let beside = (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&program.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
+        let beside =
+            (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&program.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
         if !above_outputs.is_disjoint(&own) || beside {
             continue;
         }
@@ -385,7 +393,8 @@ fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inpu
         _ => Vec::new(),
     };
     let chunk = |g: &chunkwise_types::ChunkGrid| chunkwise_types::volume(&g.max_shape());
-    let mut bytes: u64 = inputs.iter().map(|&i| chunk(&graph.nodes[i].chunks).saturating_mul(graph.nodes[i].ty.dtype.size())).sum::<u64>().max(1);
+    let mut bytes: u64 =
+        inputs.iter().map(|&i| chunk(&graph.nodes[i].chunks).saturating_mul(graph.nodes[i].ty.dtype.size())).sum::<u64>().max(1);
     for cut in cuts.iter_mut().rev() {
         if let AxisChunks::Regular { len, size } = cut
             && bytes < STEP_BYTES

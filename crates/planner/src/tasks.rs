@@ -28,7 +28,13 @@ pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerErr
     stage.projected_mem = need.total;
     stage.notes.push(format!(
         "memory: {} = inputs {} + accumulators {} + outputs {} + the larger of reading {} and tile {} + writing {}",
-        ByteSize(need.total), ByteSize(need.leaves), ByteSize(need.accumulators), ByteSize(need.outputs), ByteSize(need.reading), ByteSize(need.tile), ByteSize(need.writing)
+        ByteSize(need.total),
+        ByteSize(need.leaves),
+        ByteSize(need.accumulators),
+        ByteSize(need.outputs),
+        ByteSize(need.reading),
+        ByteSize(need.tile),
+        ByteSize(need.writing)
     ));
     if need.total > budget {
         let advice = if need.reading + need.leaves > need.outputs + need.writing {

@@ -23,7 +23,8 @@ pub fn table(plan: &Plan) -> String {
     let widths: Vec<usize> = (0..head.len()).map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for row in rows {
-        let line: Vec<String> = row.iter().zip(&widths).enumerate().map(|(c, (v, w))| if c > 2 { format!("{v:>w$}") } else { format!("{v:<w$}") }).collect();
+        let line: Vec<String> =
+            row.iter().zip(&widths).enumerate().map(|(c, (v, w))| if c > 2 { format!("{v:>w$}") } else { format!("{v:<w$}") }).collect();
         let _ = writeln!(out, "{}", line.join("  ").trim_end());
     }
     let temporary: u64 = plan
@@ -66,7 +67,11 @@ pub fn dot(plan: &Plan) -> String {
         let _ = writeln!(out, "  {name:?} [shape=cylinder, label={:?}];", format!("{name}\n{} {:?}", a.dtype, a.shape));
     }
     for (i, s) in plan.stages.iter().enumerate() {
-        let _ = writeln!(out, "  s{i} [shape=box, label={:?}];", format!("{}\n{} tasks, {} each", s.name, s.tasks(), ByteSize(s.projected_mem)));
+        let _ = writeln!(
+            out,
+            "  s{i} [shape=box, label={:?}];",
+            format!("{}\n{} tasks, {} each", s.name, s.tasks(), ByteSize(s.projected_mem))
+        );
         for name in s.reads() {
             let _ = writeln!(out, "  {name:?} -> s{i};");
         }

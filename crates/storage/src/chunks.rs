@@ -9,7 +9,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 use zarrs::array::{
-    Array, ArrayBytes, ArrayBytesRaw, ArrayMetadata, ArraySubset, ArrayToBytesCodecTraits, BytesPartialDecoderTraits, CodecError, CodecOptions,
+    Array, ArrayBytes, ArrayBytesRaw, ArrayMetadata, ArraySubset, ArrayToBytesCodecTraits, BytesPartialDecoderTraits, CodecError,
+    CodecOptions,
 };
 use zarrs::storage::byte_range::{ByteRange, ByteRangeIterator};
 
@@ -81,7 +82,17 @@ impl BytesPartialDecoderTraits for Ranges {
 }
 
 /// Copies the box `from` of a C-order buffer into the box `to` of another; both boxes have the same shape.
-fn copy_box(source: &[u8], source_shape: &[u64], from: &[u64], target: &mut [u8], target_shape: &[u64], to: &[u64], shape: &[u64], item: usize) {
+#[allow(clippy::too_many_arguments)] // Two boxes are four vectors each; a struct for one call site pair says no more.
+fn copy_box(
+    source: &[u8],
+    source_shape: &[u64],
+    from: &[u64],
+    target: &mut [u8],
+    target_shape: &[u64],
+    to: &[u64],
+    shape: &[u64],
+    item: usize,
+) {
     let rank = shape.len();
     // Trailing axes that are whole in both move as one run.
     let mut split = rank;
@@ -117,7 +128,9 @@ impl ArrayIo {
             .0
             .iter()
             .map(|a| match a {
-                chunkwise_types::AxisChunks::Regular { size, .. } => NonZeroU64::new(*size).ok_or_else(|| bad("a chunk has length 0".into())),
+                chunkwise_types::AxisChunks::Regular { size, .. } => {
+                    NonZeroU64::new(*size).ok_or_else(|| bad("a chunk has length 0".into()))
+                }
                 _ => Err(bad("the chunk grid is not regular".into())),
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -200,7 +213,8 @@ impl ArrayIo {
         let Some(size) = self.0.store.size(key)? else { return Ok(None) };
         let a = &self.0.array;
         let ranges = Arc::new(Ranges { store: self.0.store.clone(), key: key.into(), size, read: Default::default() });
-        let subset = ArraySubset::new_with_start_shape(part.start.clone(), part.shape.clone()).map_err(|e| self.corrupt(key, e.to_string()))?;
+        let subset =
+            ArraySubset::new_with_start_shape(part.start.clone(), part.shape.clone()).map_err(|e| self.corrupt(key, e.to_string()))?;
         let decoded = a
             .codecs()
             .partial_decoder(ranges.clone(), &self.0.chunk, a.data_type(), a.fill_value(), &self.0.options)

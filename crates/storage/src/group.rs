@@ -24,7 +24,9 @@ pub enum NodeKind {
 
 fn read(store: &Store, key: &str) -> Result<Option<Value>, StorageError> {
     let Some(data) = store.get(key)? else { return Ok(None) };
-    serde_json::from_slice(&data).map(Some).map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
+    serde_json::from_slice(&data)
+        .map(Some)
+        .map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
 }
 
 /// Makes a group unless there is one.

@@ -67,7 +67,9 @@ fn document(store: &Store, key: &str, url: &str) -> Result<Option<Value>, Storag
     if data.len() > 64 << 20 {
         return Err(StorageError::Metadata { url: url.into(), detail: format!("{key} has {} bytes", data.len()) });
     }
-    serde_json::from_slice(&data).map(Some).map_err(|e| StorageError::Metadata { url: url.into(), detail: format!("{key} is not JSON: {e}") })
+    serde_json::from_slice(&data)
+        .map(Some)
+        .map_err(|e| StorageError::Metadata { url: url.into(), detail: format!("{key} is not JSON: {e}") })
 }
 
 /// Opens an array: v3, or v2 if there is none.
@@ -109,7 +111,12 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         let grid = doc.get("chunk_grid");
         match grid.and_then(|g| g.get("name")).and_then(Value::as_str) {
             Some("regular") => {}
-            other => return Err(unsupported(format!("its chunk grid is '{}', and only regular grids are supported", other.unwrap_or("missing")))),
+            other => {
+                return Err(unsupported(format!(
+                    "its chunk grid is '{}', and only regular grids are supported",
+                    other.unwrap_or("missing")
+                )));
+            }
         }
         lengths(grid.and_then(|g| g.pointer("/configuration/chunk_shape")))
     } else {
@@ -129,7 +136,10 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     let chunk_bytes = chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).filter(|&n| n < 1 << 40);
     chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
     let inner_chunk = doc.get("codecs").and_then(Value::as_array).and_then(|codecs| {
-        codecs.iter().find(|c| c.get("name").and_then(Value::as_str) == Some("sharding_indexed")).and_then(|c| lengths(c.pointer("/configuration/chunk_shape")))
+        codecs
+            .iter()
+            .find(|c| c.get("name").and_then(Value::as_str) == Some("sharding_indexed"))
+            .and_then(|c| lengths(c.pointer("/configuration/chunk_shape")))
     });
     let attributes = doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default();
     let names = |v: Option<&Value>| -> Option<Vec<Option<String>>> {
@@ -137,7 +147,16 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         (list.len() == shape.len()).then_some(list)
     };
     let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
-    Ok(ArrayMeta { dtype, grid: ChunkGrid::regular(&shape, &chunks), shape, inner_chunk, zarr_format, metadata: doc, dimension_names, attributes })
+    Ok(ArrayMeta {
+        dtype,
+        grid: ChunkGrid::regular(&shape, &chunks),
+        shape,
+        inner_chunk,
+        zarr_format,
+        metadata: doc,
+        dimension_names,
+        attributes,
+    })
 }
 
 /// The dtype of an array whose type prints under another name (v2).
@@ -176,7 +195,8 @@ fn fill_json(value: Scalar, dtype: DType) -> Value {
 
 /// The metadata of a new v3 array.
 pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
-    let bytes = if new.dtype.size() == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
+    let bytes =
+        if new.dtype.size() == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
     let mut codecs = vec![bytes.clone()];
     match new.codec {
         CodecChoice::Default => codecs.push(json!({"name": "blosc", "configuration": {
@@ -211,6 +231,7 @@ pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
 
 /// Writes the metadata of an array: from now on it can be opened.
 pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
-    let text = serde_json::to_vec_pretty(&meta.metadata).map_err(|e| StorageError::Metadata { url: location.to_string(), detail: e.to_string() })?;
+    let text = serde_json::to_vec_pretty(&meta.metadata)
+        .map_err(|e| StorageError::Metadata { url: location.to_string(), detail: e.to_string() })?;
     Store::open(location)?.put("zarr.json", text.into())
 }
