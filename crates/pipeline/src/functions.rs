@@ -366,8 +366,15 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                     index::take(&x, &list, a.axis(&x, 2, 0, 0)?)
                 }
                 _ => {
-                    let shift = a.int(1, "shift", 0)?;
-                    manipulate::roll(&x, shift, a.axis(&x, 2, 0, 0)?)
+                    let shifts = a.need(1, "shift")?.ints(span)?;
+                    let axes = match a.axes(&x, 2)? {
+                        Some(axes) => axes,
+                        None => (0..x.rank().min(1)).collect(),
+                    };
+                    if shifts.len() != axes.len() && shifts.len() != 1 {
+                        return fail(span, "there must be one shift, or one for each axis");
+                    }
+                    axes.iter().enumerate().try_fold(x, |x, (i, &axis)| manipulate::roll(&x, shifts[i % shifts.len()], axis))
                 }
             }
         }
