@@ -29,10 +29,8 @@ pub struct Need {
     pub total: u64,
 }
 
-/// Encoded chunks that may be in memory at once while reading chunks of this many decoded bytes.
-pub fn reads_in_flight(chunk_bytes: u64) -> u64 {
-    ((32 << 20) / chunk_bytes.max(1)).clamp(1, 8)
-}
+/// Bytes of short runs, or of encoded inner chunks, that are read together.
+const READ_BUFFER: u64 = 8 << 20;
 
 /// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
@@ -42,15 +40,41 @@ fn encoded(bytes: u64) -> u64 {
     bytes + bytes / 100 + 4096
 }
 
-/// Bytes of the largest chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
+/// Bytes of a stored chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
 fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
-    let full: u64 = grid.0.iter().fold(1, |a, c| {
-        a.saturating_mul(match c {
-            chunkwise_types::AxisChunks::Regular { size, .. } => *size,
-            c => c.max(),
-        })
-    });
-    full.saturating_mul(array.dtype.size())
+    chunkwise_types::volume(&grid.stored_shape()).saturating_mul(array.dtype.size())
+}
+
+/// Bytes beside the destination while a region of an array is read: chunks are read one after another.
+fn reading(array: &PlanArray) -> u64 {
+    if array.raw {
+        // Long runs are read into place, short ones through a buffer.
+        return READ_BUFFER + (1 << 20);
+    }
+    let chunk = chunk_bytes(array, &array.read_grid());
+    let one = encoded(chunk).saturating_add(chunk);
+    if array.inner_chunk.is_none() {
+        return one;
+    }
+    // The index of a shard twice (as bytes and as entries), the list of what is wanted, and inner chunks that lie together.
+    let inner = chunk_bytes(array, &array.grid) / chunk.max(1);
+    one.saturating_add(READ_BUFFER).saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
+}
+
+/// Bytes beside the block of a task while one of its chunks is written.
+fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
+    let chunk = chunk_bytes(array, &array.grid);
+    let Some(encoding) = &array.encoding else { return chunk.saturating_add(encoded(chunk)) };
+    if encoding.shards.is_some() {
+        let inner = chunk_bytes(array, &array.read_grid());
+        let copy = if contiguous { 0 } else { chunk };
+        let count = chunk / inner.max(1);
+        return copy.saturating_add(encoded(chunk)).saturating_add(inner * 2).saturating_add(count.saturating_mul(48));
+    }
+    // A chunk that is the whole block, unpadded, is encoded from where it is.
+    let exact = contiguous && *tasks == array.grid && array.shape.iter().zip(array.grid.stored_shape()).all(|(n, c)| n % c.max(1) == 0);
+    let copy = if exact { 0 } else { chunk };
+    copy.saturating_add(if encoding.codec == crate::Codec::None { 0 } else { encoded(chunk) })
 }
 
 fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
@@ -59,14 +83,13 @@ fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
 
 /// Bytes of one evaluation: (leaves, reading, tile).
 fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> (u64, u64, u64) {
-    let (mut leaves, mut reading) = (0u64, 0u64);
+    let (mut leaves, mut buffers) = (0u64, 0u64);
     for (k, step) in program.steps.iter().enumerate() {
         if let Some(array) = step.read.as_ref().and_then(|name| arrays.get(name))
             && !pass.demands[k].is_empty()
         {
             leaves = leaves.saturating_add(bytes_of(program, k, &pass.demands[k]));
-            let chunk = chunk_bytes(array, &array.read_grid());
-            reading = reading.max(reads_in_flight(chunk).saturating_mul(encoded(chunk)).saturating_add(chunk));
+            buffers = buffers.max(reading(array));
         }
     }
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
@@ -98,13 +121,13 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
             tile = tile.saturating_add(bytes_of(program, k, &demands[k]));
         }
     }
-    // Folding a tile may convert it and keeps partial sums of it.
+    // Folding a tile may convert it.
     let want: u64 = pass
         .wants
         .iter()
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
         .sum();
-    (leaves, reading, tile.saturating_add(want.saturating_mul(2)))
+    (leaves, buffers, tile.saturating_add(want))
 }
 
 fn volume_of(regions: &[Region]) -> u64 {
@@ -129,7 +152,9 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
             .filter_map(|(k, region)| {
                 let step = &program.steps[*k];
                 let node = Node { kernel: step.kernel.as_ref()?, inputs: &schedule.types[*k], output: &step.ty };
-                Some(node.accumulator(region))
+                let window = phase.windows.first().cloned();
+                let demanded: Vec<u64> = node.demand(region, window.as_ref()).iter().map(|d| d.region.volume()).collect();
+                Some(node.accumulator(region).saturating_add(node.fold_scratch(&demanded)))
             })
             .fold(0, u64::saturating_add);
         let n = phase.windows.len();
@@ -151,13 +176,8 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
     let writing = stage
         .outputs
         .iter()
-        .filter_map(|o| arrays.get(&o.array))
-        .map(|a| {
-            let chunk = chunk_bytes(a, &a.grid);
-            // A sharded chunk holds its inner chunks encoded and then joined.
-            let copies = if a.encoding.as_ref().is_some_and(|e| e.shards.is_some()) { 2 } else { 1 };
-            chunk.saturating_mul(2).saturating_add(encoded(chunk).saturating_mul(copies))
-        })
+        .filter_map(|o| Some((o, arrays.get(&o.array)?)))
+        .map(|(o, a)| writing(a, &o.tasks, !direct || program.steps[o.step].read.is_some()))
         .max()
         .unwrap_or(0);
     for (r, t, w) in [(reading, tile, 0), (0, if direct { tile } else { 0 }, writing)] {

@@ -66,7 +66,10 @@ fn windows(node: &Node<'_>, stream: &[chunkwise_types::AxisChunks], region: &Reg
         })
         .collect();
     let counts: Vec<u64> = cuts.iter().map(|c| c.len() as u64).collect();
-    (0..volume(&counts)).map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect()).collect()
+    (0..volume(&counts))
+        .map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect())
+        .filter(|window| !node.skips(region, window))
+        .collect()
 }
 
 impl Schedule {

@@ -5,7 +5,7 @@ use crate::{TaskContext, TaskError};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::schedule::{Pass, Schedule};
 use chunkwise_plan::{Program, Stage, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::StorageError;
+use chunkwise_storage::{Elements, StorageError};
 use chunkwise_types::{Region, unravel};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,9 +59,14 @@ impl Run<'_> {
 
     /// Loads the leaves of a pass.
     fn load(&mut self, pass: &Pass, known: &mut Known) -> Result<(), TaskError> {
-        for (k, step) in self.program.steps.iter().enumerate() {
+        // What the last pass left and this one does not need goes first; a region that both need is not read again.
+        let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&pass.demands[k]);
+        let reads: Vec<usize> =
+            (0..self.program.steps.len()).filter(|&k| self.program.steps[k].read.is_some() && !kept(k, known)).collect();
+        reads.iter().for_each(|&k| known[k].clear());
+        for k in reads {
+            let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
-            known[k].clear();
             for region in &pass.demands[k] {
                 self.check()?;
                 let io = self.ctx.array(name);
@@ -142,9 +147,15 @@ impl Run<'_> {
                 self.check()?;
                 let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
                 let chunk = grid.region(&index);
-                let piece = block.slice(&chunk.relative_to(region)).contiguous();
-                let bytes = piece.as_bytes().unwrap_or_default();
-                let done = io.write_chunk(&index, bytes).map_err(self.storage())?;
+                let inside = chunk.relative_to(region);
+                let done = match block.as_bytes() {
+                    Some(data) => io.write_chunk(&index, Elements { data, shape: &region.shape, start: &inside.start }),
+                    None => {
+                        let piece = block.slice(&inside).contiguous();
+                        io.write_chunk(&index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                    }
+                };
+                let done = done.map_err(self.storage())?;
                 written.push(WrittenChunk {
                     array: output.array.clone(),
                     chunk: index,

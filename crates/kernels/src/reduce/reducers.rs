@@ -47,10 +47,45 @@ pub(crate) trait Reducer: 'static {
     fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>);
 }
 
+/// The state of a sum that lives as long as the fold.
+pub(crate) trait SumState<W: Wide>: Copy + Send {
+    fn zero() -> Self;
+    fn take(&mut self, x: W);
+    fn value(self) -> W;
+}
+
+/// A plain sum: exact for integers, and for `float32` in `float64` far more exact than the result's own precision.
+impl<W: Wide> SumState<W> for W {
+    fn zero() -> Self {
+        W::ZERO
+    }
+    fn take(&mut self, x: W) {
+        *self = self.plus(x);
+    }
+    fn value(self) -> W {
+        self
+    }
+}
+
+/// A sum and what rounding lost of it.
+impl<W: Wide> SumState<W> for (W, W) {
+    fn zero() -> Self {
+        (W::ZERO, W::ZERO)
+    }
+    fn take(&mut self, x: W) {
+        W::compensated(&mut self.0, &mut self.1, x);
+    }
+    fn value(self) -> W {
+        W::total(self.0, self.1)
+    }
+}
+
 /// Any element: is it true, and what does it sum in?
 pub(crate) trait Element: BlockElement {
     /// The type that sums and products are taken in.
     type Wide: Wide;
+    /// The state of a sum.
+    type Sum: SumState<Self::Wide>;
     fn wide(self) -> Self::Wide;
     fn truthy(self) -> bool;
 }
@@ -138,6 +173,7 @@ macro_rules! ints {
     ($($t:ty => $w:ty),*) => {$(
         impl Element for $t {
             type Wide = $w;
+            type Sum = $w;
             fn wide(self) -> $w { self as $w }
             fn truthy(self) -> bool { self != 0 }
         }
@@ -153,9 +189,10 @@ macro_rules! ints {
 ints!(i8 => i64, i16 => i64, i32 => i64, i64 => i64, u8 => u64, u16 => u64, u32 => u64, u64 => u64);
 
 macro_rules! floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty => $sum:ty),*) => {$(
         impl Element for $t {
             type Wide = f64;
+            type Sum = $sum;
             fn wide(self) -> f64 { self as f64 }
             fn truthy(self) -> bool { self != 0.0 }
         }
@@ -168,10 +205,11 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32, f64);
+floats!(f32 => f64, f64 => (f64, f64));
 
 impl Element for bool {
     type Wide = i64;
+    type Sum = i64;
     fn wide(self) -> i64 {
         i64::from(self)
     }
@@ -193,6 +231,7 @@ impl Ordered for bool {
 
 impl Element for Complex32 {
     type Wide = Complex64;
+    type Sum = Complex64;
     fn wide(self) -> Complex64 {
         Complex64::new(f64::from(self.re), f64::from(self.im))
     }
@@ -202,6 +241,7 @@ impl Element for Complex32 {
 }
 impl Element for Complex64 {
     type Wide = Complex64;
+    type Sum = (Complex64, Complex64);
     fn wide(self) -> Complex64 {
         self
     }
@@ -250,13 +290,13 @@ pub(crate) struct Sum<T>(PhantomData<T>);
 impl<T: Element> Reducer for Sum<T> {
     type In = T;
     type Part = T::Wide;
-    type Acc = (T::Wide, T::Wide);
+    type Acc = T::Sum;
     type Out = T::Wide;
     fn part() -> T::Wide {
         T::Wide::ZERO
     }
     fn acc() -> Self::Acc {
-        (T::Wide::ZERO, T::Wide::ZERO)
+        T::Sum::zero()
     }
     fn add(part: &mut T::Wide, x: T, _: isize) {
         *part = part.plus(x.wide());
@@ -265,10 +305,10 @@ impl<T: Element> Reducer for Sum<T> {
         pairwise(xs, &T::wide)
     }
     fn merge(acc: &mut Self::Acc, part: T::Wide) {
-        T::Wide::compensated(&mut acc.0, &mut acc.1, part);
+        acc.take(part);
     }
     fn emit(acc: &Self::Acc, out: &mut Vec<T::Wide>) {
-        out.push(T::Wide::total(acc.0, acc.1));
+        out.push(acc.value());
     }
 }
 
