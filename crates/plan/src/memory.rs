@@ -81,17 +81,38 @@ fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
     regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
 }
 
+/// Arrays up to this size stay in memory between the steps of a fold, if the steps need the same region.
+const KEEP: u64 = 32 << 20;
+
+/// True if a region of this array may be kept from one step of a fold to the next.
+pub fn keeps(array: &PlanArray) -> bool {
+    chunkwise_types::volume(&array.shape).saturating_mul(array.dtype.size()) <= KEEP
+}
+
+/// The order in which the leaves of a program are loaded: those that may be there already, then those that take most memory to read,
+/// while little else is held.
+pub fn load_order(arrays: &BTreeMap<String, PlanArray>, program: &Program) -> Vec<usize> {
+    let key = |k: &usize| {
+        let array = program.steps[*k].read.as_ref().and_then(|name| arrays.get(name));
+        array.map(|a| (!keeps(a), std::cmp::Reverse(reading(a))))
+    };
+    let mut order: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some()).collect();
+    order.sort_by_key(key);
+    order
+}
+
 /// Bytes of one evaluation: (leaves, reading, tile).
 fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> (u64, u64, u64) {
-    let (mut leaves, mut buffers) = (0u64, 0u64);
-    for (k, step) in program.steps.iter().enumerate() {
-        if let Some(array) = step.read.as_ref().and_then(|name| arrays.get(name))
-            && !pass.demands[k].is_empty()
-        {
+    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts.
+    let (mut leaves, mut peak) = (0u64, 0u64);
+    for k in load_order(arrays, program) {
+        let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
+        if let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) {
             leaves = leaves.saturating_add(bytes_of(program, k, &pass.demands[k]));
-            buffers = buffers.max(reading(array));
+            peak = peak.max(leaves.saturating_add(reading(array)));
         }
     }
+    let buffers = peak.saturating_sub(leaves);
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
     let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
@@ -172,12 +193,20 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
     let pass = schedule.output_pass(program);
     let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
     let direct = pass.tiles.len() <= 1;
-    let outputs: u64 = if direct { 0 } else { pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum() };
+    let grids: Vec<_> = stage.outputs.iter().filter_map(|o| Some(&arrays.get(&o.array)?.grid)).collect();
+    let pieces = schedule.pieces(&pass, &grids);
+    let piece = pieces.iter().max_by_key(|r| r.volume());
+    let piecewise = pieces.len() > 1;
+    let outputs: u64 = match piece {
+        _ if direct => 0,
+        Some(piece) if piecewise => pass.wants.iter().map(|(k, _)| bytes_of(program, *k, std::slice::from_ref(piece))).sum(),
+        _ => pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum(),
+    };
     let writing = stage
         .outputs
         .iter()
         .filter_map(|o| Some((o, arrays.get(&o.array)?)))
-        .map(|(o, a)| writing(a, &o.tasks, !direct || program.steps[o.step].read.is_some()))
+        .map(|(o, a)| writing(a, if piecewise { &a.grid } else { &o.tasks }, !direct || program.steps[o.step].read.is_some()))
         .max()
         .unwrap_or(0);
     for (r, t, w) in [(reading, tile, 0), (0, if direct { tile } else { 0 }, writing)] {

@@ -14,6 +14,8 @@ use chunkwise_types::{ChunkGrid, Region};
 const WORTH: f64 = 1.2;
 /// Smaller pieces cost more in requests and headers than they save.
 const MIN_PIECE: u64 = 16 << 10;
+/// Larger pieces take memory to decode.
+const MAX_PIECE: u64 = 8 << 20;
 
 /// The largest box of an array that a task of a stage reads at once.
 pub(crate) fn demanded(stage: &Stage, array: &str) -> Option<Vec<u64>> {
@@ -78,14 +80,22 @@ fn relay(draft: &mut Draft, writer: usize, o: usize) {
         readers.iter().filter_map(|&s| reads(&draft.arrays, &draft.stages[s]).get(name.as_str()).map(|r| r.amplification())).sum()
     };
     let before = again(draft);
-    if before <= WORTH * readers.len() as f64 {
+    let item = array.dtype.size();
+    let stored = chunkwise_types::volume(&array.read_grid().stored_shape()).saturating_mul(item);
+    if before <= WORTH * readers.len() as f64 && stored <= MAX_PIECE {
         return;
     }
     let wants: Vec<Vec<u64>> = readers.iter().filter_map(|&s| demanded(&draft.stages[s], &name)).collect();
     let Some(want) = wants.into_iter().reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.min(y)).collect()) else { return };
+    let mut want = want;
+    while chunkwise_types::volume(&want).saturating_mul(item) > MAX_PIECE {
+        // The slowest axes first, so that a piece is a run of what is read.
+        let Some(axis) = (0..want.len()).find(|&i| want[i] > 1) else { break };
+        want[axis] = want[axis].div_ceil(2);
+    }
     let region = draft.stages[writer].outputs[o].tasks.stored_shape();
     let (inner, shard) = pieces(&array.shape, &region, &want);
-    if chunkwise_types::volume(&inner) * array.dtype.size() < MIN_PIECE || inner == shard {
+    if chunkwise_types::volume(&inner) * item < MIN_PIECE.min(stored) || inner == shard {
         return;
     }
     let kept = (draft.stages.clone(), draft.arrays.clone());
@@ -100,7 +110,7 @@ fn relay(draft: &mut Draft, writer: usize, o: usize) {
     }
     draft.stages[writer].outputs[o].tasks = grid;
     let mut stage = draft.stages[writer].clone();
-    let better = again(draft) < before && fit(draft, &mut stage).is_ok() && amplification(&draft.arrays, &stage) <= amplification(&kept.1, &kept.0[writer]) * 1.01;
+    let better = again(draft) <= before && fit(draft, &mut stage).is_ok() && amplification(&draft.arrays, &stage) <= amplification(&kept.1, &kept.0[writer]) * 1.01;
     if better {
         draft.stages[writer] = stage;
     } else {

@@ -4,7 +4,7 @@
 use crate::PlannerError;
 use crate::cost::{reads, total};
 use crate::stages::{Draft, natural};
-use crate::tasks::fit;
+use crate::tasks::{fit, fit_small};
 use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
 use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
@@ -19,7 +19,7 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
         if let Some((mut first, mut second)) = split(draft, &stage) {
             // Where the tree does not fit, the plain fold that fits stays.
             let arrays = draft.arrays.clone();
-            if fit(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
+            if fit_small(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
                 draft.stages[s] = second;
                 draft.stages.insert(s, first);
                 s += 1;
@@ -53,8 +53,7 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let stream = stage.program.steps[first].stream.clone()?;
     let axis = (0..stream.len()).max_by_key(|&i| stream[i].count())?;
     let blocks = stream[axis].count();
-    let wanted = (4 * workers).max(bytes >> 30).min(256);
-    let per = blocks.div_ceil(wanted).max(1);
+    let per = blocks.div_ceil(rounds(stage, blocks, bytes, workers)).max(1);
     let segments: Vec<AxisChunks> = stream
         .iter()
         .enumerate()
@@ -201,6 +200,24 @@ fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
     }
     outputs.iter_mut().for_each(|o| o.step = place[o.step]);
     Program { steps }
+}
+
+/// The number of segments that finishes first: the time of the busiest worker against the bytes of the partial results.
+fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64) -> u64 {
+    let partial: f64 = stage
+        .program
+        .steps
+        .iter()
+        .filter(|s| s.stream.is_some())
+        .map(|s| chunkwise_types::volume(&s.ty.shape).saturating_mul(s.ty.dtype.size().max(8)) as f64)
+        .sum();
+    let cost = |n: u64| {
+        let per = blocks.div_ceil(n);
+        let busiest = blocks.div_ceil(per).div_ceil(workers) * per;
+        (busiest * workers) as f64 / blocks as f64 * bytes as f64 + 4.0 * n as f64 * partial
+    };
+    let least = (2 * workers).max(bytes >> 30).min(256);
+    (least..=(8 * workers).clamp(least, 256)).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
 }
 
 /// Groups `per` chunks of a cut into one segment.

@@ -30,8 +30,8 @@ pub(crate) struct Draft {
     pub free: HashSet<String>,
 }
 
-/// The largest chunk that the planner makes by itself.
-const MAX_CHUNK: u64 = 64 << 20;
+/// The largest chunk of an output that the planner makes by itself.
+const MAX_CHUNK: u64 = 128 << 20;
 
 /// Regular chunk lengths near a natural grid, no larger than `limit` bytes.
 pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
@@ -140,7 +140,8 @@ impl Draft {
         }
         let n = &graph.nodes[node];
         let name = format!("tmp{}-{}", self.stored.len(), n.operation);
-        let chunk = natural(&n.chunks, n.ty.dtype.size(), MAX_CHUNK.min(self.target() / 8));
+        // As the operation gives it: the planner cuts it when it fits the tasks.
+        let chunk = n.chunks.max_shape().into_iter().map(|n| n.max(1)).collect();
         let tasks = self.intermediate(&name, n.ty.dtype, &n.ty.shape, chunk, None);
         self.free.insert(name.clone());
         self.stored.insert(node, name.clone());

@@ -3,8 +3,9 @@
 use crate::PlannerError;
 use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
-use chunkwise_plan::{Stage, memory};
+use chunkwise_plan::{ArrayRole, PlanArray, Stage, memory};
 use chunkwise_types::{AxisChunks, ByteSize};
+use std::collections::BTreeMap;
 
 /// Bytes that a task should write at least, where its chunks are smaller than that.
 const TASK_BYTES: u64 = 32 << 20;
@@ -32,6 +33,12 @@ pub(crate) fn check(draft: &mut Draft) -> Result<(), PlannerError> {
 /// Chooses the task regions of a stage and projects its memory.
 pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
     choose(draft, stage);
+    project(draft, stage)
+}
+
+/// Chooses chunks small enough, a task for each, and projects the memory.
+pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
+    shrink_chunks(draft, stage);
     project(draft, stage)
 }
 
@@ -101,37 +108,52 @@ pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerErr
     })
 }
 
-/// Halves the chunks that the user left to the planner, while the stage does not fit.
+/// Halves the chunks that the user left to the planner while the stage does not fit, each time along the axis that leaves least to read
+/// twice. Those of intermediates are halved further, until all workers can run, where that costs no reading.
 fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
-    let budget = budget(draft);
     let plain = |array: &str| draft.arrays.get(array).is_some_and(|a| a.inner_chunk.is_none());
     if !stage.outputs.iter().all(|o| draft.free.contains(&o.array) && plain(&o.array)) {
         return;
     }
+    let inner = |array: &str| draft.arrays.get(array).is_some_and(|a| a.role == ArrayRole::Intermediate);
+    let (budget, target) = (budget(draft), draft.target());
+    let free = stage.outputs.iter().all(|o| inner(&o.array));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
-    while need > budget {
-        let Some(first) = stage.outputs.first() else { return };
-        let chunk = first.tasks.max_shape();
-        let Some(axis) = (0..chunk.len()).max_by_key(|&i| chunk[i]).filter(|&i| chunk[i] > 1) else { return };
+    let mut again = amplification(&draft.arrays, stage);
+    while need > if free { target } else { budget } {
+        let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
         let before = (stage.clone(), draft.arrays.clone());
-        for o in &mut stage.outputs {
-            let Some(array) = draft.arrays.get_mut(&o.array) else { continue };
-            if axis >= array.shape.len() {
-                continue;
+        let mut best: Option<(f64, u64, usize, Stage, BTreeMap<String, PlanArray>)> = None;
+        for axis in (0..chunk.len()).filter(|&i| chunk[i] > 1) {
+            halve(draft, stage, axis);
+            let (n, a) = (memory::worst_need(&draft.arrays, stage).total, amplification(&draft.arrays, stage));
+            // Among equals the longest axis, so that chunks stay compact.
+            let better = best.as_ref().is_none_or(|b| a < b.0 * 0.99 || (a < b.0 * 1.01 && chunk[axis] > chunk[b.2]));
+            if n < need && better {
+                best = Some((a, n, axis, stage.clone(), draft.arrays.clone()));
             }
-            let size = o.tasks.0[axis].max().div_ceil(2).max(1);
-            o.tasks.0[axis] = AxisChunks::regular(array.shape[axis], size);
-            array.grid = o.tasks.clone();
-            if let Some(e) = &mut array.encoding {
-                e.chunks[axis] = size;
-            }
+            (*stage, draft.arrays) = before.clone();
         }
-        let now = memory::worst_need(&draft.arrays, stage).total;
-        if now >= need {
-            (*stage, draft.arrays) = before;
-            return;
+        match best {
+            Some((a, n, _, s, arrays)) if need > budget || a <= again * 1.05 => (again, need, *stage, draft.arrays) = (a, n, s, arrays),
+            _ => return,
         }
-        need = now;
+    }
+}
+
+/// Halves the chunks of all outputs of a stage along one axis.
+fn halve(draft: &mut Draft, stage: &mut Stage, axis: usize) {
+    for o in &mut stage.outputs {
+        let Some(array) = draft.arrays.get_mut(&o.array) else { continue };
+        if axis >= array.shape.len() {
+            continue;
+        }
+        let size = o.tasks.0[axis].max().div_ceil(2).max(1);
+        o.tasks.0[axis] = AxisChunks::regular(array.shape[axis], size);
+        array.grid = o.tasks.clone();
+        if let Some(e) = &mut array.encoding {
+            e.chunks[axis] = size;
+        }
     }
 }
 

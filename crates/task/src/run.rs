@@ -30,8 +30,7 @@ pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool)
         return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
     }
     let mut run = Run { ctx, stage, task, program: &s.program, cancel, bytes_read: 0 };
-    let blocks = run.evaluate(s, &regions)?;
-    let written = run.write(s, &regions, blocks)?;
+    let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
 
@@ -61,8 +60,12 @@ impl Run<'_> {
     fn load(&mut self, pass: &Pass, known: &mut Known) -> Result<(), TaskError> {
         // What the last pass left and this one does not need goes first; a region that both need is not read again.
         let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&pass.demands[k]);
-        let reads: Vec<usize> =
-            (0..self.program.steps.len()).filter(|&k| self.program.steps[k].read.is_some() && !kept(k, known)).collect();
+        let arrays = &self.ctx.plan.arrays;
+        let order = memory::load_order(arrays, self.program);
+        let reads: Vec<usize> = order
+            .into_iter()
+            .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
+            .collect();
         reads.iter().for_each(|&k| known[k].clear());
         for k in reads {
             let step = &self.program.steps[k];
@@ -83,7 +86,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<Block>, TaskError> {
+    fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<WrittenChunk>, TaskError> {
         let schedule = Schedule::new(stage, regions);
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
         for phase in &schedule.phases {
@@ -121,19 +124,30 @@ impl Run<'_> {
         }
         let pass = schedule.output_pass(self.program);
         self.load(&pass, &mut known)?;
-        if let [_] = pass.tiles.as_slice() {
-            return evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e));
+        if pass.tiles.len() <= 1 {
+            let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            return self.write(stage, regions, blocks);
         }
-        let mut out: Vec<Block> = pass.wants.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
-        for tile in &pass.tiles {
-            self.check()?;
-            let wants: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
-            let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-            for (whole, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&pass.wants)) {
-                whole.assign(&tile.relative_to(region), block);
+        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
+        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
+        let mut written = Vec::new();
+        let pieces = schedule.pieces(&pass, &grids);
+        for piece in &pieces {
+            let whole: Vec<(usize, Region)> =
+                pass.wants.iter().map(|(k, r)| (*k, if pieces.len() > 1 { piece.clone() } else { r.clone() })).collect();
+            let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
+            for tile in pass.tiles_of(&whole[0].1) {
+                self.check()?;
+                let wants: Vec<(usize, Region)> = whole.iter().map(|(k, _)| (*k, tile.clone())).collect();
+                let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
+                for (held, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&whole)) {
+                    held.assign(&tile.relative_to(region), block);
+                }
             }
+            let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
+            written.extend(self.write(stage, &regions, out)?);
         }
-        Ok(out)
+        Ok(written)
     }
 
     /// Writes the whole chunks of every output, in the order of the grid.
