@@ -5,6 +5,7 @@
 
 pub mod calendar;
 pub mod create;
+pub mod einsum;
 pub mod elementwise;
 mod error;
 mod graph;

@@ -1,9 +1,14 @@
 //! The functions of the expression language: one table for dispatch, suggestions and help.
 
-use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail, no_dim};
+mod args;
+mod groups;
+mod products;
+
+use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
 use crate::{Expr, ast::ExprKind};
+use args::Args;
 use chunkwise_kernels::{Distribution, ElementOp, PadMode, ReduceOp};
-use chunkwise_ops::{Array, calendar, create, elementwise, group, index, linalg, manipulate, reduce};
+use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
 use std::ops::Range;
 
@@ -20,6 +25,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("concat", "concat([x, y], axis=0)"),
     ("count_nonzero", "count_nonzero(x, dim=None, keepdims=False)"),
     ("diff", "diff(x, n=1, axis=-1)"),
+    ("einsum", "einsum(\"ij,jk->ik\", x, y, ...)"),
     ("expand_dims", "expand_dims(x, axis)"),
     ("eye", "eye(n, m=None, k=0, dtype=\"float64\", chunks=None)"),
     ("flip", "flip(x, dim=None)"),
@@ -83,119 +89,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("right_shift", "bitwise_right_shift"),
 ];
 
-/// Evaluated arguments.
-struct Args<'a> {
-    function: &'a str,
-    values: Vec<Value>,
-    named: Vec<(String, Value)>,
-    span: &'a Range<usize>,
-}
-
-impl Args<'_> {
-    /// The argument at a position or under a name.
-    fn get(&mut self, position: usize, name: &str) -> Option<Value> {
-        if let Some(i) = self.named.iter().position(|(n, _)| n == name) {
-            return Some(self.named.remove(i).1);
-        }
-        self.values.get_mut(position).map(|v| std::mem::replace(v, Value::None))
-    }
-
-    fn need(&mut self, position: usize, name: &str) -> Result<Value, BuildError> {
-        match self.get(position, name) {
-            Some(v) => Ok(v),
-            None => fail(self.span, format!("{}() needs its argument '{name}'", self.function)),
-        }
-    }
-
-    fn array(&mut self, position: usize, name: &str) -> Result<Array, BuildError> {
-        self.need(position, name)?.array(self.span)
-    }
-
-    fn int(&mut self, position: usize, name: &str, default: i64) -> Result<i64, BuildError> {
-        self.get(position, name).map_or(Ok(default), |v| v.int(self.span))
-    }
-
-    fn float(&mut self, position: usize, name: &str, default: f64) -> Result<f64, BuildError> {
-        match self.get(position, name) {
-            None => Ok(default),
-            Some(Value::Scalar(s)) => Ok(s.as_f64()),
-            Some(_) => fail(self.span, format!("'{name}' must be a number")),
-        }
-    }
-
-    fn flag(&mut self, position: usize, name: &str, default: bool) -> Result<bool, BuildError> {
-        match self.get(position, name) {
-            None => Ok(default),
-            Some(Value::Scalar(Scalar::Bool(b))) => Ok(b),
-            Some(_) => fail(self.span, format!("'{name}' must be True or False")),
-        }
-    }
-
-    fn text(&mut self, position: usize, name: &str) -> Result<Option<String>, BuildError> {
-        match self.get(position, name) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Str(s)) => Ok(Some(s)),
-            Some(_) => fail(self.span, format!("'{name}' must be a text in quotes")),
-        }
-    }
-
-    fn dtype(&mut self, position: usize) -> Result<Option<DType>, BuildError> {
-        match self.text(position, "dtype")? {
-            None => Ok(None),
-            Some(t) => t.parse().map(Some).or_else(|e: String| fail(self.span, e)),
-        }
-    }
-
-    fn lengths(&self, v: &Value, name: &str) -> Result<Vec<u64>, BuildError> {
-        let list = v.ints(self.span)?;
-        list.into_iter().map(|n| u64::try_from(n).or_else(|_| fail(self.span, format!("'{name}' must not be negative")))).collect()
-    }
-
-    fn chunks(&mut self) -> Result<Option<Vec<u64>>, BuildError> {
-        let v = self.get(usize::MAX, "chunks");
-        v.map(|v| self.lengths(&v, "chunks")).transpose()
-    }
-
-    fn axis_of(&self, a: &Array, v: &Value, extra: usize) -> Result<usize, BuildError> {
-        if let Value::Str(name) = v {
-            return match a.axis_named(name) {
-                Some(axis) => Ok(axis),
-                None => fail(self.span, no_dim(a, name)),
-            };
-        }
-        let (i, n) = (v.int(self.span)?, (a.rank() + extra) as i64);
-        if i < -n || i >= n {
-            return fail(self.span, format!("axis {i} is out of bounds for an array with {} axes", a.rank()));
-        }
-        Ok(i.rem_euclid(n) as usize)
-    }
-
-    /// One axis, by `dim=` or `axis=` or a position.
-    fn axis(&mut self, a: &Array, position: usize, default: i64, extra: usize) -> Result<usize, BuildError> {
-        let v = self.get(usize::MAX, "dim").or_else(|| self.get(position, "axis")).unwrap_or(Value::Scalar(Scalar::Int(default.into())));
-        self.axis_of(a, &v, extra)
-    }
-
-    /// Any number of axes; `None` is all of them.
-    fn axes(&mut self, a: &Array, position: usize) -> Result<Option<Vec<usize>>, BuildError> {
-        match self.get(usize::MAX, "dim").or_else(|| self.get(position, "axis")) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::List(items)) => items.iter().map(|v| self.axis_of(a, v, 0)).collect::<Result<Vec<_>, _>>().map(Some),
-            Some(v) => Ok(Some(vec![self.axis_of(a, &v, 0)?])),
-        }
-    }
-
-    /// Refuses arguments that nothing took.
-    fn done(&self) -> Result<(), BuildError> {
-        match self.named.first() {
-            Some((n, _)) => {
-                fail(self.span, format!("{}() has no argument '{n}'; it is called as {}", self.function, signature(self.function)))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
 fn signature(name: &str) -> String {
     FUNCTIONS.iter().find(|(n, _)| *n == name).map_or_else(|| format!("{name}(x, ...)"), |(_, s)| (*s).to_string())
 }
@@ -222,14 +115,15 @@ pub(crate) fn call(
     let named = kwargs.iter().map(|(n, e)| Ok((n.clone(), build_expr(e, scope)?))).collect::<Result<Vec<_>, BuildError>>()?;
     let mut a = Args { function: name, values, named, span };
     if let Some(op) = element {
+        let values = std::mem::take(&mut a.values);
         a.done()?;
-        let operands = a.values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
+        let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
         return apply(*op, &operands, span);
     }
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
-        "groupby_sum" | "groupby_mean" | "groupby_min" | "groupby_max" | "groupby_count" => grouped(&mut a, scope)?,
-        "sel" => select(&mut a, scope)?,
+        "groupby_sum" | "groupby_mean" | "groupby_min" | "groupby_max" | "groupby_count" => groups::grouped(&mut a, scope)?,
+        "sel" => groups::select(&mut a, scope)?,
         _ => plain(&mut a)?,
     };
     a.done()?;
@@ -303,7 +197,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 },
             };
             let default = if name == "full" { value.default_dtype() } else { DType::Float64 };
-            let dtype = a.dtype(usize::MAX)?.unwrap_or(default);
+            let dtype = a.dtype(if name == "full" { 2 } else { 1 })?.unwrap_or(default);
             create::full(&shape, value, dtype, a.chunks()?.as_deref())
         }
         "arange" | "linspace" => {
@@ -317,7 +211,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             let Some(first) = first else { return fail(span, format!("it is called as {}", signature(name))) };
             let (start, stop) = second.map_or((Scalar::Int(0), first), |s| (first, s));
             if name == "arange" {
-                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(usize::MAX)?, a.chunks()?.as_deref())
+                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(3)?, a.chunks()?.as_deref())
             } else {
                 let num = third.map_or(50, Scalar::as_i128);
                 let Ok(num) = u64::try_from(num) else { return fail(span, "'num' must not be negative") };
@@ -330,7 +224,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             if n < 0 || m < 0 {
                 return fail(span, "lengths must not be negative");
             }
-            create::eye(n as u64, m as u64, k, a.dtype(usize::MAX)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::eye(n as u64, m as u64, k, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
         }
         "random" => {
             let shape = a.need(0, "shape")?;
@@ -341,7 +235,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 Some("normal") => Distribution::Normal,
                 Some(other) => return fail(span, format!("there is no distribution '{other}'; there are uniform and normal")),
             };
-            create::random(&shape, seed, kind, a.dtype(usize::MAX)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::random(&shape, seed, kind, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
         }
         "concat" | "stack" => {
             let Value::List(items) = a.need(0, "arrays")? else { return fail(span, format!("{name}() takes a list of arrays")) };
@@ -423,32 +317,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             };
             manipulate::pad(&x, &widths, mode, fill)
         }
-        "matmul" => linalg::matmul(&a.array(0, "x")?, &a.array(1, "y")?),
-        "outer" => linalg::outer(&a.array(0, "x")?, &a.array(1, "y")?),
-        "vecdot" => {
-            let (x, y) = (a.array(0, "x")?, a.array(1, "y")?);
-            linalg::vecdot(&x, &y, a.axis(&x, 2, -1, 0)?)
-        }
-        "tensordot" => {
-            let (x, y) = (a.array(0, "x")?, a.array(1, "y")?);
-            let (left, right) = match a.get(2, "axes") {
-                Some(Value::List(items)) if items.len() == 2 => {
-                    let axes = |x: &Array, v: &Value| match v {
-                        Value::List(l) => l.iter().map(|v| a.axis_of(x, v, 0)).collect::<Result<Vec<_>, _>>(),
-                        v => Ok(vec![a.axis_of(x, v, 0)?]),
-                    };
-                    (axes(&x, &items[0])?, axes(&y, &items[1])?)
-                }
-                other => {
-                    let n = other.map_or(Ok(2), |v| v.int(span))?;
-                    if n < 0 || n as usize > x.rank().min(y.rank()) {
-                        return fail(span, "there are not so many axes to sum over");
-                    }
-                    ((x.rank() - n as usize..x.rank()).collect(), (0..n as usize).collect())
-                }
-            };
-            linalg::tensordot(&x, &y, &left, &right)
-        }
+        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" => return products::call(a),
         other => return fail(span, format!("there is no function '{other}'")),
     }
     .map_err(at(span))
@@ -466,63 +335,4 @@ fn rechunk(a: &mut Args<'_>) -> Result<Array, BuildError> {
         grid.0[axis] = AxisChunks::regular(n, if size < 0 { n } else { (size as u64).min(n) });
     }
     Ok(x.rechunked(ChunkGrid(grid.0)))
-}
-
-/// The dimension, if it is named; the group of each index; the value of each group; the part of time.
-type Groups = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
-
-fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Groups, BuildError> {
-    let span = a.span;
-    match a.need(1, "by")? {
-        Value::Str(text) => {
-            let Some((dim, part)) = text.split_once('.') else { return fail(span, format!("'{text}' must be like \"time.month\"")) };
-            let time = (scope.time)(dim).or_else(|e| fail(span, e))?;
-            let moments = calendar::decode(&time.values, &time.units, &time.calendar).or_else(|e| fail(span, e))?;
-            let (labels, values) = calendar::labels(&moments, part).or_else(|e| fail(span, e))?;
-            Ok((Some(dim.into()), labels, values, Some(part.into())))
-        }
-        v => {
-            let labels = v.ints(span)?;
-            let groups = labels.iter().max().map_or(0, |m| m + 1).max(0);
-            Ok((None, labels, (0..groups).collect(), None))
-        }
-    }
-}
-
-fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
-    let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, values, part) = group_labels(a, scope)?;
-    let axis = match &dim {
-        Some(d) => a.axis_of(&x, &Value::Str(d.clone()), 0)?,
-        None => a.axis(&x, 2, 0, 0)?,
-    };
-    let n = values.len() as u64;
-    if let Some(part) = &part {
-        scope.groups.borrow_mut().insert(part.clone(), values);
-    }
-    let part = part.as_deref();
-    match a.function {
-        "groupby_mean" => group::groupby_mean(&x, axis, &labels, n, part),
-        "groupby_sum" => group::groupby(&x, axis, &labels, n, ReduceOp::Sum, part),
-        "groupby_min" => group::groupby(&x, axis, &labels, n, ReduceOp::Min, part),
-        "groupby_max" => group::groupby(&x, axis, &labels, n, ReduceOp::Max, part),
-        _ => elementwise::elementwise(ElementOp::Equal, &[(&x).into(), (&x).into()])
-            .and_then(|same| group::groupby(&same, axis, &labels, n, ReduceOp::CountNonzero, part)),
-    }
-    .map_err(at(span))
-}
-
-fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
-    let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, _, part) = group_labels(a, scope)?;
-    let axis = match &part {
-        Some(p) => a.axis_of(&x, &Value::Str(p.clone()), 0)?,
-        None => a.axis(&x, 2, 0, 0)?,
-    };
-    let out = index::take(&x, &labels, axis).map_err(at(span))?;
-    let mut dims = out.dims().to_vec();
-    if dim.is_some() {
-        dims[axis] = dim;
-    }
-    Ok(out.with_dims(dims))
 }
