@@ -3,11 +3,12 @@
 mod args;
 mod groups;
 mod products;
+mod windows;
 
 use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
 use crate::{Expr, ast::ExprKind};
 use args::Args;
-use chunkwise_kernels::{Distribution, ElementOp, PadMode, ReduceOp};
+use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
 use std::ops::Range;
@@ -23,6 +24,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("broadcast_to", "broadcast_to(x, shape)"),
     ("clip", "clip(x, low, high)"),
     ("concat", "concat([x, y], axis=0)"),
+    ("convolve", "convolve(x, weights, dim=None, mode=\"none\", value=0)"),
     ("count_nonzero", "count_nonzero(x, dim=None, keepdims=False)"),
     ("diff", "diff(x, n=1, axis=-1)"),
     ("einsum", "einsum(\"ij,jk->ik\", x, y, ...)"),
@@ -40,6 +42,10 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("max", "max(x, dim=None, keepdims=False)"),
     ("mean", "mean(x, dim=None, keepdims=False)"),
     ("min", "min(x, dim=None, keepdims=False)"),
+    ("moving_max", "moving_max(x, time=5, mode=\"none\", value=0) or moving_max(x, 5, axis=0)"),
+    ("moving_mean", "moving_mean(x, time=5, mode=\"none\", value=0) or moving_mean(x, 5, axis=0)"),
+    ("moving_min", "moving_min(x, time=5, mode=\"none\", value=0) or moving_min(x, 5, axis=0)"),
+    ("moving_sum", "moving_sum(x, time=5, mode=\"none\", value=0) or moving_sum(x, 5, axis=0)"),
     ("nanmax", "nanmax(x, dim=None, keepdims=False)"),
     ("nanmean", "nanmean(x, dim=None, keepdims=False)"),
     ("nanmin", "nanmin(x, dim=None, keepdims=False)"),
@@ -60,6 +66,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("squeeze", "squeeze(x, axis)"),
     ("stack", "stack([x, y], axis=0)"),
     ("std", "std(x, dim=None, correction=0, keepdims=False)"),
+    ("stencil", "stencil(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], dim=None, mode=\"none\", value=0)"),
     ("sum", "sum(x, dim=None, keepdims=False)"),
     ("take", "take(x, indices, axis=0)"),
     ("tensordot", "tensordot(x, y, axes=2)"),
@@ -290,33 +297,9 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             let x = a.array(0, "x")?;
             manipulate::reshape(&x, &a.need(1, "shape")?.ints(span)?)
         }
-        "pad" => {
-            let x = a.array(0, "x")?;
-            let Value::List(items) = a.need(1, "widths")? else { return fail(span, "the widths must be a list of [before, after]") };
-            let mut widths = Vec::new();
-            for item in &items {
-                match a.lengths(item, "widths")?.as_slice() {
-                    [before, after] => widths.push((*before, *after)),
-                    _ => return fail(span, "the widths must be a list of [before, after]"),
-                }
-            }
-            let mode = match a.text(2, "mode")?.as_deref() {
-                None | Some("constant") => PadMode::Constant,
-                Some("edge") => PadMode::Edge,
-                Some("reflect") => PadMode::Reflect,
-                Some("symmetric") => PadMode::Symmetric,
-                Some("wrap") => PadMode::Wrap,
-                Some(other) => {
-                    return fail(span, format!("there is no mode '{other}'; there are constant, edge, reflect, symmetric, wrap"));
-                }
-            };
-            let fill = match a.get(3, "value") {
-                Some(Value::Scalar(s)) => s,
-                None => Scalar::Int(0),
-                Some(_) => return fail(span, "the value must be a number"),
-            };
-            manipulate::pad(&x, &widths, mode, fill)
-        }
+        "pad" => return windows::pad(a),
+        "moving_sum" | "moving_mean" | "moving_min" | "moving_max" => return windows::moving_function(a),
+        "stencil" | "convolve" => return windows::weighted_sum(a),
         "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" => return products::call(a),
         other => return fail(span, format!("there is no function '{other}'")),
     }
