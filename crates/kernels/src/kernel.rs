@@ -70,7 +70,7 @@ pub enum Kernel {
     },
     /// Reduction of the elements with equal labels along one axis. Foldable along that axis.
     Group {
-        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero.
+        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero, mean, moments.
         function: ReduceOp,
         /// The axis.
         axis: usize,
@@ -167,10 +167,14 @@ impl Node<'_> {
                 let own = self.window(region);
                 vec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
             }
-            Kernel::Group { axis, .. } => {
+            Kernel::Group { function, axis, .. } => {
                 let own = self.window(region);
                 let (start, len) = window.unwrap_or(&own)[0];
                 let mut r = region.clone();
+                if function.parts().is_some() {
+                    r.start.pop();
+                    r.shape.pop();
+                }
                 (r.start[*axis], r.shape[*axis]) = (start, len);
                 vec![Demand { input: 0, region: r }]
             }

@@ -2,13 +2,13 @@
 
 use super::args::Args;
 use crate::build::{BuildError, Scope, Value, at, fail};
-use chunkwise_kernels::{ElementOp, ReduceOp};
-use chunkwise_ops::{Array, calendar, elementwise, group, index};
+use chunkwise_ops::group::{GroupOp, Groups, groupby};
+use chunkwise_ops::{Array, calendar, index};
 
 /// The dimension, if it is named; the group of each index; the value of each group; the part of time.
-type Groups = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
+type Labels = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
 
-fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Groups, BuildError> {
+fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Labels, BuildError> {
     let span = a.span;
     match a.need(1, "by")? {
         Value::Str(text) => {
@@ -26,6 +26,7 @@ fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Groups, BuildErro
     }
 }
 
+/// `groupby_mean(x, "time.month")` and its siblings.
 pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
     let (dim, labels, values, part) = group_labels(a, scope)?;
@@ -33,22 +34,33 @@ pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, Buil
         Some(d) => a.axis_of(&x, &Value::Str(d.clone()), 0)?,
         None => a.axis(&x, 2, 0, 0)?,
     };
-    let n = values.len() as u64;
+    let count = values.len() as u64;
     if let Some(part) = &part {
         scope.groups.borrow_mut().insert(part.clone(), values);
     }
-    let part = part.as_deref();
-    match a.function {
-        "groupby_mean" => group::groupby_mean(&x, axis, &labels, n, part),
-        "groupby_sum" => group::groupby(&x, axis, &labels, n, ReduceOp::Sum, part),
-        "groupby_min" => group::groupby(&x, axis, &labels, n, ReduceOp::Min, part),
-        "groupby_max" => group::groupby(&x, axis, &labels, n, ReduceOp::Max, part),
-        _ => elementwise::elementwise(ElementOp::Equal, &[(&x).into(), (&x).into()])
-            .and_then(|same| group::groupby(&same, axis, &labels, n, ReduceOp::CountNonzero, part)),
-    }
-    .map_err(at(span))
+    let skip_nan = a.flag(usize::MAX, "skipna", true)?;
+    let correction = match a.function {
+        "groupby_var" | "groupby_std" if a.named.iter().any(|(n, _)| n == "ddof") => a.float(usize::MAX, "ddof", 0.0)?,
+        "groupby_var" | "groupby_std" => a.float(usize::MAX, "correction", 0.0)?,
+        _ => 0.0,
+    };
+    let function = match a.function {
+        "groupby_sum" => GroupOp::Sum,
+        "groupby_prod" => GroupOp::Prod,
+        "groupby_mean" => GroupOp::Mean,
+        "groupby_var" => GroupOp::Var(correction),
+        "groupby_std" => GroupOp::Std(correction),
+        "groupby_min" => GroupOp::Min,
+        "groupby_max" => GroupOp::Max,
+        "groupby_any" => GroupOp::Any,
+        "groupby_all" => GroupOp::All,
+        _ => GroupOp::Count,
+    };
+    let by = Groups { axis, labels: &labels, count, dim: part.as_deref() };
+    groupby(&x, by, function, skip_nan).map_err(at(span))
 }
 
+/// `sel(climatology, "time.month")`.
 pub(super) fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
     let (dim, labels, _, part) = group_labels(a, scope)?;
