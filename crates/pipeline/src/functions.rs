@@ -65,6 +65,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("prod", "prod(x, dim=None, keepdims=False)"),
     ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
     ("rechunk", "rechunk(x, time=-1, lat=10)"),
+    ("repeat", "repeat(x, times, axis=None)"),
     ("reshape", "reshape(x, shape)"),
     ("roll", "roll(x, shift, axis=0)"),
     ("sel", "sel(climatology, \"time.month\") or sel(x, labels, axis=0)"),
@@ -75,6 +76,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("sum", "sum(x, dim=None, keepdims=False)"),
     ("take", "take(x, indices, axis=0)"),
     ("tensordot", "tensordot(x, y, axes=2)"),
+    ("tile", "tile(x, [2, 3])"),
     ("var", "var(x, dim=None, correction=0, keepdims=False)"),
     ("vecdot", "vecdot(x, y, axis=-1)"),
     ("zeros", "zeros(shape, dtype=\"float64\", chunks=None)"),
@@ -301,6 +303,28 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
         "reshape" => {
             let x = a.array(0, "x")?;
             manipulate::reshape(&x, &a.need(1, "shape")?.ints(span)?)
+        }
+        "tile" => {
+            let (x, times) = (a.array(0, "x")?, a.need(1, "repetitions")?);
+            manipulate::tile(&x, &a.lengths(&times, "repetitions")?)
+        }
+        "repeat" => {
+            let (mut x, times) = (a.array(0, "x")?, a.need(1, "repeats")?);
+            let axes = a.axes(&x, 2)?;
+            let axis = match axes.as_deref() {
+                Some(&[axis]) => axis,
+                Some(_) => return fail(span, "repeat() takes one axis"),
+                None => {
+                    if x.rank() != 1 {
+                        x = manipulate::reshape(&x, &[-1]).map_err(at(span))?;
+                    }
+                    0
+                }
+            };
+            match a.lengths(&times, "repeats")?.as_slice() {
+                [times] => manipulate::repeat(&x, *times, axis),
+                list => manipulate::repeat_each(&x, list, axis),
+            }
         }
         "pad" => return windows::pad(a),
         "moving_sum" | "moving_mean" | "moving_min" | "moving_max" => return windows::moving_function(a),
