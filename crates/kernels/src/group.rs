@@ -2,9 +2,9 @@
 //!
 //! Nothing is copied or sorted: runs of equal labels are reduced as slices, and where labels change quickly along the axis of
 //! the fastest memory each element goes to its group directly. A group without members has the identity of the reduction
-//! (sum 0, prod 1, count 0, any false, all true); its min and max are NaN for floats and 0 for integers.
+//! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
-use crate::reduce::{Count, Extreme, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
+use crate::reduce::{Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
 use chunkwise_types::{DType, Region};
 use ndarray::{Axis, Slice};
@@ -121,6 +121,20 @@ pub(crate) fn start(
 ) -> Result<Box<dyn Fold>, KernelError> {
     let op = *function;
     let [input] = inputs else { return Err(KernelError::Invalid("group: takes one input".into())) };
+    // Moments have an axis of their own, the last.
+    let parts = op.parts();
+    let mut kept = region.clone();
+    let mut shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
+    if let Some(parts) = parts {
+        shape.last = kept.start.pop().zip(kept.shape.pop());
+        if let Some(n) = shape.full.last_mut() {
+            *n = parts;
+        }
+        if shape.last.is_none_or(|(s, n)| s + n > parts) {
+            return Err(KernelError::Invalid(format!("group: the last axis of {} has length {parts}", op.name())));
+        }
+    }
+    let region = &kept;
     if axis >= input.shape.len() || region.rank() != input.shape.len() || labels.len() as u64 != input.shape[axis] {
         return Err(KernelError::Invalid("group: one label for each index of an axis of the input is needed".into()));
     }
@@ -131,7 +145,6 @@ pub(crate) fn start(
     let (first, len) = window(labels, first_group, count);
     let members = &labels[first as usize..(first + len) as usize];
     let table: Vec<Option<u32>> = members.iter().map(|&l| group_in(l, first_group, count).map(|g| g as u32)).collect();
-    let shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
 
     struct Setup {
         op: ReduceOp,
@@ -156,6 +169,10 @@ pub(crate) fn start(
         ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(s)),
         ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(s)),
         ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(s)),
+        ReduceOp::Mean { skip_nan: false } => with_dtype!(dtype, T => boxed::<Mean<T, false>>(s)),
+        ReduceOp::Mean { skip_nan: true } => with_dtype!(dtype, T => boxed::<Mean<T, true>>(s)),
+        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(s)),
+        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(s)),
         _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
     }
 }

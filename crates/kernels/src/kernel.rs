@@ -70,7 +70,7 @@ pub enum Kernel {
     },
     /// Reduction of the elements with equal labels along one axis. Foldable along that axis.
     Group {
-        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero.
+        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero, mean, moments.
         function: ReduceOp,
         /// The axis.
         axis: usize,
@@ -160,9 +160,7 @@ impl Node<'_> {
     /// True if a window holds nothing for a region of the output: a fold may leave it out.
     pub fn skips(&self, region: &Region, window: &Window) -> bool {
         match self.kernel {
-            Kernel::Group { axis, labels, .. } => {
-                group::window_inside(labels, region.start[*axis], region.shape[*axis], window[0]).1 == 0
-            }
+            Kernel::Group { axis, labels, .. } => group::window_inside(labels, region.start[*axis], region.shape[*axis], window[0]).1 == 0,
             _ => false,
         }
     }
@@ -183,11 +181,15 @@ impl Node<'_> {
                 let own = self.window(region);
                 vec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
             }
-            Kernel::Group { axis, labels, .. } => {
+            Kernel::Group { function, axis, labels, .. } => {
                 let all = (0, labels.len() as u64);
                 let range = window.map_or(all, |w| w[0]);
                 let (start, len) = group::window_inside(labels, region.start[*axis], region.shape[*axis], range);
                 let mut r = region.clone();
+                if function.parts().is_some() {
+                    r.start.pop();
+                    r.shape.pop();
+                }
                 (r.start[*axis], r.shape[*axis]) = (start, len);
                 vec![Demand { input: 0, region: r }]
             }

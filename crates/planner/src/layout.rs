@@ -110,7 +110,9 @@ fn relay(draft: &mut Draft, writer: usize, o: usize) {
     }
     draft.stages[writer].outputs[o].tasks = grid;
     let mut stage = draft.stages[writer].clone();
-    let better = again(draft) <= before && fit(draft, &mut stage).is_ok() && amplification(&draft.arrays, &stage) <= amplification(&kept.1, &kept.0[writer]) * 1.01;
+    let better = again(draft) <= before
+        && fit(draft, &mut stage).is_ok()
+        && amplification(&draft.arrays, &stage) <= amplification(&kept.1, &kept.0[writer]) * 1.01;
     if better {
         draft.stages[writer] = stage;
     } else {

@@ -14,6 +14,8 @@ use chunkwise_types::ByteSize;
 
 /// Reading an array this many times costs more than copying it once.
 const WORTH: f64 = 2.5;
+/// Where there is a copy, reading the original this many times is too often.
+const REUSE: f64 = 1.3;
 /// Smaller arrays are cheap to read again.
 const SMALL: u64 = 64 << 20;
 
@@ -27,11 +29,12 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
     let mut made: Vec<Made> = Vec::new();
     let mut s = 0;
     while s < draft.stages.len() {
-        while let Some(name) = worst(draft, &draft.stages[s]) {
-            if let Some(reader) = reuse(draft, s, &name, &made) {
+        for made in &made {
+            if let Some(reader) = reuse(draft, s, made) {
                 draft.stages[s] = reader;
-                continue;
             }
+        }
+        while let Some(name) = worst(draft, &draft.stages[s]) {
             let Some((copy, reader)) = insert(draft, s, &name)? else { break };
             made.push(Made { source: name, copy: copy.outputs[0].array.clone() });
             draft.stages[s] = reader;
@@ -61,14 +64,18 @@ fn reading(stage: &Stage, name: &str, instead: &str) -> Stage {
     out
 }
 
-/// The stage reading a copy that there is already, if that serves it.
-fn reuse(draft: &mut Draft, s: usize, name: &str, made: &[Made]) -> Option<Stage> {
-    let made = made.iter().find(|m| m.source == name)?;
-    let mut reader = reading(&draft.stages[s], name, &made.copy);
+/// The stage reading a copy that there is already, if it reads less then.
+fn reuse(draft: &mut Draft, s: usize, made: &Made) -> Option<Stage> {
+    let now = reads(&draft.arrays, &draft.stages[s]).get(made.source.as_str())?.amplification();
+    if now < REUSE {
+        return None;
+    }
+    let mut reader = reading(&draft.stages[s], &made.source, &made.copy);
     let arrays = draft.arrays.clone();
-    tasks::fit(draft, &mut reader).ok()?;
-    if reads(&draft.arrays, &reader).get(made.copy.as_str()).is_some_and(|r| r.amplification() <= WORTH) {
-        reader.notes.push(format!("reads the copy of '{name}' that an earlier stage makes"));
+    tasks::fit_narrow(draft, &mut reader);
+    let then = reads(&draft.arrays, &reader).get(made.copy.as_str()).map_or(f64::MAX, |r| r.amplification());
+    if then < now * 0.9 && tasks::project(draft, &mut reader).is_ok() {
+        reader.notes.push(format!("reads the copy of '{}' that an earlier stage makes", made.source));
         return Some(reader);
     }
     draft.arrays = arrays;
@@ -81,12 +88,16 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
     let Some(source) = draft.arrays.get(name).cloned() else { return Ok(None) };
     let kept = draft.arrays.clone();
     // With the copy to read from, a task need not be large to read little twice: as large as lets all workers run at once.
-    let mut reader = draft.stages[s].clone();
-    tasks::fit_narrow(draft, &mut reader);
-    let Some(want) = demanded(&reader, name) else { return Ok(None) };
     let copy_name = format!("copy{}-{name}", draft.arrays.len());
+    let mut reader = reading(&draft.stages[s], name, &copy_name);
+    let Some(mut want) = demanded(&draft.stages[s], name) else { return Ok(None) };
+    for _ in 0..2 {
+        copy_stage(draft, &copy_name, name, &source, &clipped(&source), &want);
+        tasks::fit_narrow(draft, &mut reader);
+        want = demanded(&reader, &copy_name).unwrap_or(want);
+    }
     let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
-    let mut region = source.grid.stored_shape();
+    let mut region = clipped(&source);
     let mut best: Option<(Stage, Vec<u64>)> = None;
     loop {
         let candidate = copy_stage(draft, &copy_name, name, &source, &region, &want);
@@ -116,7 +127,6 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
     let need = memory::worst_need(&draft.arrays, &copy);
     copy.projected_mem = need.total;
     copy.notes.push(format!("memory: {}", ByteSize(need.total)));
-    let mut reader = reading(&reader, name, &copy_name);
     tasks::project(draft, &mut reader)?;
     let now = reads(&draft.arrays, &reader).get(copy_name.as_str()).map_or(f64::MAX, |r| r.amplification());
     if now + 1.0 >= again {
@@ -124,6 +134,11 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
         return Ok(None);
     }
     Ok(Some((copy, reader)))
+}
+
+/// The shape of a chunk, no longer than the array.
+fn clipped(source: &PlanArray) -> Vec<u64> {
+    source.grid.max_shape().into_iter().map(|n| n.max(1)).collect()
 }
 
 /// A stage that copies `source` in task regions of `region`, in pieces of at most `want`.

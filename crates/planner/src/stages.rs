@@ -296,11 +296,7 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     stream(graph, &mut program, &order, &nodes);
     let outputs = group
         .iter()
-        .map(|r| StageOutput {
-            step: order.iter().position(|&k| k == r.node).unwrap_or(0),
-            array: r.array.clone(),
-            tasks: r.tasks.clone(),
-        })
+        .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
         .collect::<Vec<_>>();
     let mut operations: Vec<String> =
         order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();

@@ -123,14 +123,7 @@ impl ChunkCodec {
     }
 
     /// Decodes the box `from` of a chunk into the place `to` of a larger buffer.
-    pub fn decode_box(
-        &self,
-        data: Bytes,
-        from: &[u64],
-        shape: &[u64],
-        out: &mut [u8],
-        to: (&[u64], &[u64]),
-    ) -> Result<(), String> {
+    pub fn decode_box(&self, data: Bytes, from: &[u64], shape: &[u64], out: &mut [u8], to: (&[u64], &[u64])) -> Result<(), String> {
         if shape == self.shape {
             let region = chunkwise_types::Region { start: to.1.to_vec(), shape: shape.to_vec() };
             if let Some(span) = boxes::contiguous(to.0, &region, self.item) {
@@ -152,11 +145,7 @@ impl ChunkCodec {
         let data: Cow<'a, [u8]> = match elements.slice(shape, self.item).filter(|_| shape == self.shape) {
             Some(slice) => Cow::Borrowed(slice),
             None => {
-                let mut data = if shape == self.shape {
-                    vec![0u8; self.bytes]
-                } else {
-                    self.fill.repeat(self.bytes / self.item.max(1))
-                };
+                let mut data = if shape == self.shape { vec![0u8; self.bytes] } else { self.fill.repeat(self.bytes / self.item.max(1)) };
                 let origin = vec![0; shape.len()];
                 boxes::copy(elements.data, (elements.shape, elements.start), &mut data, (&self.shape, &origin), shape, self.item);
                 Cow::Owned(data)

@@ -1,9 +1,9 @@
 //! Reading regions: only the byte ranges that are needed where the format allows it, decoded into place.
 
+use crate::StorageError;
 use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::shard::{Entry, ShardLayout};
-use crate::StorageError;
 use chunkwise_types::{ChunkGrid, Region, ravel};
 use std::ops::Range;
 
@@ -138,9 +138,8 @@ impl ArrayIo {
             Err(Err(e)) => return Err(e),
         };
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
-        let mut wanted: Vec<(Entry, Vec<u64>)> = boxes::indices(&grid.touched(from))
-            .map(|i| (index[ravel(&i, &layout.counts) as usize], i))
-            .collect();
+        let mut wanted: Vec<(Entry, Vec<u64>)> =
+            boxes::indices(&grid.touched(from)).map(|i| (index[ravel(&i, &layout.counts) as usize], i)).collect();
         wanted.sort_by_key(|(e, _)| e.offset);
         let mut read = index.len() as u64 * 16 + 4;
         let place = |chunk: &[u64], data: Option<bytes::Bytes>, out: &mut [u8]| -> Result<(), StorageError> {

@@ -1,9 +1,9 @@
 //! Writing whole chunks, each one whole or not at all.
 
+use crate::StorageError;
 use crate::boxes::{self, Elements};
 use crate::chunks::ArrayIo;
 use crate::shard::ShardLayout;
-use crate::StorageError;
 use chunkwise_types::{ChunkGrid, Region, volume};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_64;

@@ -83,11 +83,15 @@ impl<W: Wide> SumState<W> for (W, W) {
 /// Any element: is it true, and what does it sum in?
 pub(crate) trait Element: BlockElement {
     /// The type that sums and products are taken in.
-    type Wide: Wide;
+    type Wide: Average;
     /// The state of a sum.
     type Sum: SumState<Self::Wide>;
     fn wide(self) -> Self::Wide;
     fn truthy(self) -> bool;
+    /// False for NaN, in either part.
+    fn valid(self) -> bool {
+        true
+    }
 }
 
 /// An element with an order.
@@ -195,6 +199,7 @@ macro_rules! floats {
             type Sum = $sum;
             fn wide(self) -> f64 { self as f64 }
             fn truthy(self) -> bool { self != 0.0 }
+            fn valid(self) -> bool { !self.is_nan() }
         }
         impl Ordered for $t {
             const LOW: Self = <$t>::NEG_INFINITY;
@@ -238,6 +243,9 @@ impl Element for Complex32 {
     fn truthy(self) -> bool {
         self.re != 0.0 || self.im != 0.0
     }
+    fn valid(self) -> bool {
+        !self.is_nan()
+    }
 }
 impl Element for Complex64 {
     type Wide = Complex64;
@@ -247,6 +255,9 @@ impl Element for Complex64 {
     }
     fn truthy(self) -> bool {
         self.re != 0.0 || self.im != 0.0
+    }
+    fn valid(self) -> bool {
+        !self.is_nan()
     }
 }
 
@@ -309,6 +320,54 @@ impl<T: Element> Reducer for Sum<T> {
     }
     fn emit(acc: &Self::Acc, out: &mut Vec<T::Wide>) {
         out.push(acc.value());
+    }
+}
+
+/// What means come out as: those of integers are floats.
+pub(crate) trait Average: Wide {
+    type Out: BlockElement;
+    fn over(self, n: f64) -> Self::Out;
+}
+macro_rules! averages {
+    ($($t:ty => $o:ty: |$x:ident| $float:expr;)*) => {$(
+        impl Average for $t {
+            type Out = $o;
+            fn over(self, n: f64) -> $o { let $x = self; $float / n }
+        }
+    )*};
+}
+averages! { i64 => f64: |x| x as f64; u64 => f64: |x| x as f64; f64 => f64: |x| x; Complex64 => Complex64: |x| x; }
+
+/// The mean. `SKIP` leaves NaN out.
+pub(crate) struct Mean<T, const SKIP: bool>(PhantomData<T>);
+impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
+    type In = T;
+    type Part = (T::Wide, f64);
+    type Acc = (T::Sum, f64);
+    type Out = <T::Wide as Average>::Out;
+    fn part() -> Self::Part {
+        (T::Wide::ZERO, 0.0)
+    }
+    fn acc() -> Self::Acc {
+        (T::Sum::zero(), 0.0)
+    }
+    fn add(part: &mut Self::Part, x: T, _: isize) {
+        let used = !SKIP || x.valid();
+        *part = (part.0.plus(if used { x.wide() } else { T::Wide::ZERO }), part.1 + f64::from(u8::from(used)));
+    }
+    fn row(xs: &[T], _: isize, _: isize) -> Self::Part {
+        if !SKIP {
+            return (pairwise(xs, &T::wide), xs.len() as f64);
+        }
+        let sum = pairwise(xs, &|x: T| if x.valid() { x.wide() } else { T::Wide::ZERO });
+        (sum, pairwise(xs, &|x: T| f64::from(u8::from(x.valid()))))
+    }
+    fn merge(acc: &mut Self::Acc, part: Self::Part) {
+        acc.0.take(part.0);
+        acc.1 += part.1;
+    }
+    fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>) {
+        out.push(acc.0.value().over(acc.1));
     }
 }
 
