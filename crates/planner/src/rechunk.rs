@@ -34,7 +34,7 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
                 draft.stages[s] = reader;
             }
         }
-        while let Some(name) = worst(draft, &draft.stages[s]) {
+        while let Some(name) = worst(draft, &draft.stages[s], &made) {
             let Some((copy, reader)) = insert(draft, s, &name)? else { break };
             made.push(Made { source: name, copy: copy.outputs[0].array.clone() });
             draft.stages[s] = reader;
@@ -47,9 +47,11 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
 }
 
 /// The array whose repeated reading costs most, if it costs more than a copy.
-fn worst(draft: &Draft, stage: &Stage) -> Option<String> {
+fn worst(draft: &Draft, stage: &Stage, made: &[Made]) -> Option<String> {
     let all = reads(&draft.arrays, stage);
-    let costly = all.into_iter().filter(|(_, r)| r.amplification() > WORTH && r.bytes > SMALL);
+    // A copy is as good as it gets.
+    let copy = |name: &str| made.iter().any(|m| m.copy == name);
+    let costly = all.into_iter().filter(|(name, r)| r.amplification() > WORTH && r.bytes > SMALL && !copy(name));
     costly.max_by_key(|(_, r)| r.bytes - r.own).map(|(name, _)| name.to_string())
 }
 

@@ -20,6 +20,15 @@ pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
 /// # Errors
 /// See [`TaskError`]; [`TaskError::class`] says whether trying again can help. A failed task leaves only whole, correct chunks.
 pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
+    // A panic would take the executor's thread with it and leave the run waiting. Nothing of a task outlives it, so none of its state
+    // can be seen half-changed.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(ctx, stage, task, cancel))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(TaskError::Bug { stage, task, detail: text.unwrap_or("a panic").into() })
+    })
+}
+
+fn run(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
     let started = std::time::Instant::now();
     let Some(s) = ctx.plan.stages.get(stage).filter(|s| task < s.tasks()) else {
         return Err(TaskError::NoSuchTask { stage, task });
