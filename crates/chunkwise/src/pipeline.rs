@@ -1,7 +1,7 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
 use crate::coordinates::{self, as_floats};
-use crate::{Error, Session, open};
+use crate::{Error, Session, decode_cf, open};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
@@ -94,10 +94,9 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         values.insert(p.name.value.clone(), v);
     }
     for input in &doc.inputs {
-        if input.decode_cf {
-            return Err(doc.error(input.url.span.clone(), "decode_cf is not supported yet", "remove this option").into());
-        }
-        let array = open(&input.url.value, Some(base)).map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
+        let array = open(&input.url.value, Some(base))
+            .and_then(|a| if input.decode_cf { decode_cf(&a) } else { Ok(a) })
+            .map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
         sources.push(Location::parse(&input.url.value, Some(base))?);
         values.insert(input.name.value.clone(), Value::Array(array));
     }
@@ -163,7 +162,9 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
                 doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec")
             })?,
         };
-        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes: output.attributes.clone() });
+        let mut attributes = array.attributes().clone();
+        attributes.extend(output.attributes.clone());
+        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes });
     }
     if let Some(e) = doc.spec.executor.as_ref().filter(|e| e.value != "threads") {
         return Err(doc.error(e.span.clone(), format!("there is no executor '{}'; there is threads", e.value), "this executor").into());

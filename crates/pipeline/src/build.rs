@@ -247,7 +247,8 @@ fn indexed(a: &Array, items: &[IndexItem], span: &Range<usize>, scope: &Scope<'_
         }
         positions = named.into_iter().map(|i| i.unwrap_or(Index::Slice(None, None, None))).collect();
     }
-    index(a, &positions).map(Value::Array).map_err(at(span))
+    let out = index(a, &positions).map_err(at(span))?;
+    Ok(Value::Array(out.with_attributes(a.attributes().clone())))
 }
 
 pub(crate) fn no_dim(a: &Array, dim: &str) -> String {
