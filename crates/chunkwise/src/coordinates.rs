@@ -1,7 +1,9 @@
 //! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
 
 use crate::Error;
+use crate::provenance::{Origin, Provenance};
 use chunkwise_kernels::Block;
+use chunkwise_ops::Array;
 use chunkwise_storage::{
     ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
 };
@@ -59,19 +61,30 @@ fn write(
     Ok(publish_array(at, &meta)?)
 }
 
+/// The coordinate of a stored axis, and its values at the indices of the origin.
+fn moved(origin: &Origin, name: &str) -> Option<(Coordinate, Vec<u8>)> {
+    let Origin::Stored { url, dim, len, indices } = origin else { return None };
+    if dim != name || !origin.whole() {
+        return None;
+    }
+    let c = read(&Location::parse(url, None).ok()?.parent()?.join(dim)).filter(|c| c.meta.shape[0] == *len)?;
+    let size = c.meta.dtype.size() as usize;
+    let bytes = match indices {
+        None => c.bytes.clone(),
+        Some(list) => list.iter().filter_map(|&i| c.bytes.chunks_exact(size).nth(i as usize)).flatten().copied().collect(),
+    };
+    Some((c, bytes))
+}
+
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
 ///
-/// `sources` are the input arrays in whose groups coordinates are looked for; `groups` are the values of dimensions that `groupby` made.
-pub(crate) fn finish(
-    output: &Location,
-    dims: &[Option<String>],
-    shape: &[u64],
-    sources: &[Location],
-    groups: &HashMap<String, Vec<i64>>,
-) -> Result<(), Error> {
+/// A dimension that comes from a stored array has that array's coordinates at the places that it comes from. Others have those of the
+/// same name and length beside one of the `sources`; `groups` are the values of dimensions that `groupby` made.
+pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
     let Some(group) = output.parent() else { return Ok(()) };
     ensure_group(&group, &serde_json::Map::new())?;
-    for (dim, &len) in dims.iter().zip(shape) {
+    let mut provenance = Provenance::default();
+    for (axis, (dim, &len)) in array.dims().iter().zip(array.shape()).enumerate() {
         let Some(dim) = dim else { continue };
         let at = group.join(dim);
         if at == *output || open_array(&at).is_ok() {
@@ -80,6 +93,15 @@ pub(crate) fn finish(
         if let Some(values) = groups.get(dim).filter(|v| v.len() as u64 == len) {
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
             write(&at, dim, DType::Int64, serde_json::Map::new(), &bytes)?;
+            continue;
+        }
+        let origin = provenance.of(array, axis);
+        if origin != Origin::Unknown {
+            if let Some((c, bytes)) = moved(&origin, dim) {
+                let mut attributes = c.meta.attributes;
+                attributes.remove("_ARRAY_DIMENSIONS");
+                write(&at, dim, c.meta.dtype, attributes, &bytes)?;
+            }
             continue;
         }
         let found = sources.iter().filter_map(Location::parent).filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);

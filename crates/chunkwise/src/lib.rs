@@ -6,6 +6,7 @@
 mod coordinates;
 mod open;
 pub mod pipeline;
+mod provenance;
 mod session;
 mod verify;
 

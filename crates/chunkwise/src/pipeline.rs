@@ -216,7 +216,7 @@ impl Pipeline {
         for r in &self.requests {
             let mut sources = self.sources.clone();
             sources.extend(stored_sources(&r.array));
-            coordinates::finish(&Location::parse(&r.url, None)?, r.array.dims(), r.array.shape(), &sources, &self.groups)?;
+            coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?;
         }
         Ok(())
     }
