@@ -5,7 +5,7 @@ use crate::provenance::{Origin, Provenance};
 use chunkwise_kernels::Block;
 use chunkwise_ops::Array;
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar};
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ fn write(
         attributes,
     })?;
     if len > 0 {
-        ArrayIo::new(at, &meta)?.write_chunk(&[0], bytes)?;
+        ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
     }
     Ok(publish_array(at, &meta)?)
 }

@@ -5,7 +5,7 @@
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
 use crate::reduce::{Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
-use crate::{ArrayType, Block, Fold, KernelError, Part, ReduceOp, with_dtype};
+use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
 use chunkwise_types::{DType, Region};
 use ndarray::{Axis, Slice};
 
@@ -16,6 +16,13 @@ pub(crate) fn window(labels: &[i64], start_group: u64, count: u64) -> (u64, u64)
         (Some(a), Some(b)) => (a as u64, (b - a + 1) as u64),
         _ => (0, 0),
     }
+}
+
+/// As [`window`], inside a range `(start, len)` of the axis.
+pub(crate) fn window_inside(labels: &[i64], start_group: u64, count: u64, (start, len): (u64, u64)) -> (u64, u64) {
+    let inside = labels.get(start as usize..(start + len) as usize).unwrap_or_default();
+    let (first, n) = window(inside, start_group, count);
+    (start + first, n)
 }
 
 /// The group counted from `start`, if the label is one of `count` groups from there.
@@ -148,6 +155,7 @@ pub(crate) fn start(
         shape: Shape,
     }
     fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
+        debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE), "{:?}", s.op);
         let acc = vec![R::acc(); s.region.volume() as usize];
         Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
     }

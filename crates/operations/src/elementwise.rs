@@ -129,7 +129,8 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     let shapes: Vec<&[u64]> = arrays.iter().map(|a| a.shape()).collect();
     let shape = broadcast_shape(name, &shapes)?;
     let dims = merged_dims(name, &arrays, shape.len())?;
-    let largest = arrays.iter().max_by_key(|a| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size()));
+    // Of equal ones the first, as `max_by_key` takes the last.
+    let largest = arrays.iter().rev().max_by_key(|a| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size()));
     let chunks = match largest {
         Some(a) => broadcast_to(a, &shape)?.chunks().clone(),
         None => ChunkGrid::single(&shape),

@@ -99,6 +99,28 @@ impl ReduceOp {
         }
     }
 
+    /// Bytes that a fold keeps for each element of its output, for elements of `input`.
+    pub fn state_bytes(self, input: DType) -> u64 {
+        let complex = input.kind() == DTypeKind::Complex;
+        match self {
+            ReduceOp::Sum => match input {
+                DType::Float64 | DType::Complex64 => 16,
+                DType::Complex128 => 32,
+                _ => 8,
+            },
+            // A sum and a count.
+            ReduceOp::Mean { .. } => 8 + ReduceOp::Sum.state_bytes(input),
+            ReduceOp::Prod => 8 << u32::from(complex),
+            // A value and whether there was one.
+            ReduceOp::Min | ReduceOp::Max => 2 * input.size(),
+            ReduceOp::Any | ReduceOp::All => 1,
+            ReduceOp::CountNonzero => 8,
+            ReduceOp::ArgMin | ReduceOp::ArgMax => 16,
+            // Three numbers for three elements.
+            ReduceOp::Moments { .. } | ReduceOp::MergeMoments => 8,
+        }
+    }
+
     /// The length of the last axis that the result has besides those of the input, if it has one.
     pub fn parts(self) -> Option<u64> {
         match self {
@@ -233,18 +255,35 @@ pub(crate) struct Shape {
     pub dtype: DType,
 }
 
-/// The output block from accumulators in C order.
+/// Accumulators that are turned into output elements at a time.
+const EMITTED: usize = 1 << 14;
+
+/// The output block from accumulators in C order, converted a little at a time: beside the accumulators only the block is in memory.
 pub(crate) fn emit<R: Reducer>(acc: &[R::Acc], shape: &Shape) -> Block {
-    let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
-    acc.iter().for_each(|a| R::emit(a, &mut data));
-    let mut array = from_vec(&shape.full, data);
-    if let (Some((start, len)), Some(axis)) = (shape.last, shape.full.len().checked_sub(1))
-        && len != shape.full[axis]
-    {
-        array.slice_axis_inplace(ndarray::Axis(axis), ndarray::Slice::from(start as usize..(start + len) as usize));
+    let out = if R::Out::DTYPE == shape.dtype {
+        let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
+        acc.iter().for_each(|a| R::emit(a, &mut data));
+        R::Out::wrap(from_vec(&shape.full, data))
+    } else {
+        let flat = [(acc.len() * R::WIDTH) as u64];
+        let mut whole = Block::zeros(shape.dtype, &flat);
+        for (k, some) in acc.chunks(EMITTED).enumerate() {
+            let mut data = Vec::with_capacity(some.len() * R::WIDTH);
+            some.iter().for_each(|a| R::emit(a, &mut data));
+            let region = Region { start: vec![(k * EMITTED * R::WIDTH) as u64], shape: vec![data.len() as u64] };
+            let piece = R::Out::wrap(from_vec(&region.shape, data));
+            whole.assign(&region, &crate::cast(&piece, shape.dtype));
+        }
+        whole.reshaped(&shape.full).unwrap_or(whole)
+    };
+    match (shape.last, shape.full.len().checked_sub(1)) {
+        (Some((start, len)), Some(axis)) if len != shape.full[axis] => {
+            let mut region = Region::full(&shape.full);
+            (region.start[axis], region.shape[axis]) = (start, len);
+            out.slice(&region)
+        }
+        _ => out,
     }
-    let block = R::Out::wrap(array);
-    if block.dtype() == shape.dtype { block } else { crate::cast(&block, shape.dtype) }
 }
 
 /// The elements of a part as the type of the reducer.
@@ -429,6 +468,7 @@ pub(crate) fn start(
     }
 
     fn boxed<R: Reducer>(op: ReduceOp, layout: Layout, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+        debug_assert!(size_of::<R::Acc>() as u64 <= op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{op:?}");
         let acc = vec![R::acc(); layout.keep.volume() as usize];
         Ok(Box::new(Folding::<R> { op, layout, acc, shape }))
     }
