@@ -155,7 +155,7 @@ pub(crate) fn start(
         shape: Shape,
     }
     fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
-        debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE), "{:?}", s.op);
+        debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{:?}", s.op);
         let acc = vec![R::acc(); s.region.volume() as usize];
         Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
     }
