@@ -61,19 +61,22 @@ fn write(
     Ok(publish_array(at, &meta)?)
 }
 
-/// The coordinate of a stored axis, and its values at the indices of the origin.
-fn moved(origin: &Origin, name: &str) -> Option<(Coordinate, Vec<u8>)> {
+/// The coordinate of a stored axis at the indices of the origin. It lies beside the array that the axis is of, or else beside one of
+/// the `sources`.
+pub(crate) fn moved(origin: &Origin, name: &str, sources: &[Location]) -> Option<Coordinate> {
     let Origin::Stored { url, dim, len, indices } = origin else { return None };
     if dim != name || !origin.whole() {
         return None;
     }
-    let c = read(&Location::parse(url, None).ok()?.parent()?.join(dim)).filter(|c| c.meta.shape[0] == *len)?;
-    let size = c.meta.dtype.size() as usize;
-    let bytes = match indices {
-        None => c.bytes.clone(),
-        Some(list) => list.iter().filter_map(|&i| c.bytes.chunks_exact(size).nth(i as usize)).flatten().copied().collect(),
-    };
-    Some((c, bytes))
+    let own = Location::parse(url, None).ok()?;
+    let groups = std::iter::once(&own).chain(sources).filter_map(Location::parent);
+    let mut c = groups.filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == *len)?;
+    if let Some(list) = indices {
+        let size = c.meta.dtype.size() as usize;
+        c.bytes = list.iter().filter_map(|&i| c.bytes.chunks_exact(size).nth(i as usize)).flatten().copied().collect();
+        c.meta.shape = vec![list.len() as u64];
+    }
+    Some(c)
 }
 
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
@@ -97,10 +100,10 @@ pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], gro
         }
         let origin = provenance.of(array, axis);
         if origin != Origin::Unknown {
-            if let Some((c, bytes)) = moved(&origin, dim) {
+            if let Some(c) = moved(&origin, dim, sources) {
                 let mut attributes = c.meta.attributes;
                 attributes.remove("_ARRAY_DIMENSIONS");
-                write(&at, dim, c.meta.dtype, attributes, &bytes)?;
+                write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
             }
             continue;
         }

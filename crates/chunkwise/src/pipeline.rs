@@ -1,6 +1,7 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
 use crate::coordinates::{self, as_floats};
+use crate::provenance::{Origin, Provenance};
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
@@ -101,7 +102,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         values.insert(input.name.value.clone(), Value::Array(array));
     }
     let groups = RefCell::new(HashMap::new());
-    let time = |dim: &str| time_coordinate(&sources, dim);
+    let time = |place: Option<(&Array, usize)>, dim: &str| time_coordinate(&sources, place, dim);
     let evaluate = |expr: &chunkwise_pipeline::Expr, map: &chunkwise_pipeline::TextMap, values: &HashMap<String, Value>| {
         let names = |n: &str| values.get(n).cloned();
         let scope = Scope { names: &names, time: &time, groups: RefCell::new(HashMap::new()) };
@@ -196,12 +197,21 @@ fn overlaps(a: &Location, b: &Location) -> bool {
     inside(a.as_str(), b.as_str()) || inside(b.as_str(), a.as_str())
 }
 
-fn time_coordinate(sources: &[Location], dim: &str) -> Result<TimeCoordinate, String> {
-    let found = sources.iter().filter_map(Location::parent).find_map(|g| {
-        let c = coordinates::read(&g.join(dim))?;
+fn time_coordinate(sources: &[Location], place: Option<(&Array, usize)>, dim: &str) -> Result<TimeCoordinate, String> {
+    let time = |c: coordinates::Coordinate| {
         let text = |k: &str| c.meta.attributes.get(k).and_then(|v| v.as_str()).unwrap_or_default().to_string();
         Some(TimeCoordinate { values: as_floats(&c)?, units: text("units"), calendar: text("calendar") })
-    });
+    };
+    let origin = place.map_or(Origin::Unknown, |(array, axis)| Provenance::default().of(array, axis));
+    if origin != Origin::Unknown && !origin.whole() {
+        return Err(format!(
+            "'{dim}' is no longer the dimension of an input: its indices were joined, padded or shifted against each other"
+        ));
+    }
+    let found = match origin {
+        Origin::Unknown => sources.iter().filter_map(Location::parent).find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
+        _ => coordinates::moved(&origin, dim, sources).and_then(time),
+    };
     found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
 }
 

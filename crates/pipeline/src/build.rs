@@ -37,12 +37,15 @@ pub struct TimeCoordinate {
     pub calendar: String,
 }
 
+/// Finds time coordinates.
+pub type Times<'a> = dyn Fn(Option<(&Array, usize)>, &str) -> Result<TimeCoordinate, String> + 'a;
+
 /// What expressions may refer to.
 pub struct Scope<'a> {
     /// The value of a name.
     pub names: &'a dyn Fn(&str) -> Option<Value>,
-    /// The time coordinate of a dimension.
-    pub time: &'a dyn Fn(&str) -> Result<TimeCoordinate, String>,
+    /// The time coordinate of a dimension: of an axis of an array, or, without one, of the inputs.
+    pub time: &'a Times<'a>,
     /// The values of the dimensions that `groupby` made, by dimension name.
     pub groups: RefCell<HashMap<String, Vec<i64>>>,
 }
