@@ -155,6 +155,18 @@ def test_other_calendars(tmp_path, calendar, days):
     assert_close(out["y"], np.stack([x[t // days == d].mean(0) for d in range(3)]), 64, 512)
 
 
+@pytest.mark.parametrize("expression, wanted", [
+    ("x[::-1]", lambda x: x[::-1]),
+    ("x[time=40:400:3]", lambda x: x[40:400:3]),
+    ("roll(x, 100, axis=0) * 2", lambda x: x.roll(time=100, roll_coords=True) * 2),
+    ("moving_sum(x, time=11)", lambda x: x.rolling(time=11, center=True).sum()[5:-5]),
+])  # fmt: skip
+def test_labels_move_with_the_elements(tmp_path, expression, wanted):
+    x = store(tmp_path, 500, "D", (45, 3, 4)).x
+    out = run(tmp_path, {"g": f'groupby_mean({expression}, "time.month")'})
+    assert_close(out["g"], wanted(x).groupby("time.month").mean().values, 64, 4096)
+
+
 def test_only_labels_that_occur(tmp_path):
     x = store(tmp_path, 60, "D", (13, 3, 4), start="2001-05-03").x
     out = run(tmp_path, {"g": 'groupby_mean(x, "time.month")'})
@@ -165,6 +177,7 @@ def test_only_labels_that_occur(tmp_path):
     ('groupby_mean(x, "time.mnth")', ["mnth"]),
     ('groupby_mean(x, "tim.month")', ["tim"]),
     ('sel(x, "time.month")', [("month", "time")]),
+    ('groupby_sum(diff(x, axis=0), "time.month")', ["time", "shifted"]),
     ("groupby_sum(x, [0, 1])", ["2 labels", "60"]),
     ('groupby_min(astype(x, "complex64"), "time.month")', ["complex64"]),
     ('groupby_sum(x, "time.month", ddof=1)', ["ddof"]),

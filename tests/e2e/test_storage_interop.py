@@ -141,6 +141,39 @@ def test_opens_in_xarray(tmp_path, zarr_format):
     assert "lon" in part.coords
 
 
+COORDINATES = {
+    # expression: what xarray makes of it
+    "t[::-1]": lambda t: t[::-1],
+    "t[2:18:3, ::-1]": lambda t: t[2:18:3, ::-1],
+    "t[lon=[5, 1, 1]]": lambda t: t.isel(lon=[5, 1, 1]),
+    "roll(t, 3, axis=2)": lambda t: t.roll(lon=3, roll_coords=True),
+    "permute_dims(t * 2, [2, 0, 1])[1:4]": lambda t: t.transpose("lon", "time", "lat")[1:4],
+    'mean(t[:, 1:3], dim="time")': lambda t: t[:, 1:3].mean("time"),
+    "moving_mean(t, time=5)": lambda t: t[2:-2],
+    'moving_mean(t, time=4, mode="reflect")': lambda t: t,
+    'convolve(t, [1, 2], dim="lat", mode="constant")': lambda t: t,
+    "t - pad(diff(t, axis=0), [[1, 0], [0, 0], [0, 0]])": lambda t: t,
+    "diff(t, axis=0)": lambda t: t[1:].drop_vars("time"),
+    "pad(t, [[1, 1], [0, 0], [0, 0]])": lambda t: t.drop_vars("time"),
+    'pad(t[1:], [[1, 0], [0, 0], [0, 0]], mode="edge")': lambda t: t.isel(time=[1, *range(1, 20)]),
+    "concat([t[:10], t[:10]], axis=0)": lambda t: t.drop_vars("time"),
+    'einsum("tij,sij->it", t, t[:3])': lambda t: t[:, :, 0].transpose(),
+    'sel(groupby_mean(t, "time.month"), "time.month")[:, ::2]': lambda t: t[:, ::2],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", COORDINATES)
+def test_coordinates_move_with_the_elements(tmp_path, expression):
+    source = dataset(tmp_path, 3)
+    path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, {"y": expression}, {"out.zarr/y": "y"})
+    chunkwise("run", path, "--allowed-mem", "500MB").ok()
+    y, wanted = xr.open_zarr(tmp_path / "out.zarr", chunks=None).y, COORDINATES[expression](source.t)
+    assert set(y.coords) == {name for name in wanted.coords if name in y.dims}
+    for name in y.coords:
+        np.testing.assert_array_equal(y[name].values, wanted[name].values)
+
+
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "blosc", "none"])
 def test_output_codecs(tmp_path, codec):
     dataset(tmp_path, 3)

@@ -1,7 +1,9 @@
 //! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
 
 use crate::Error;
+use crate::provenance::{Origin, Provenance};
 use chunkwise_kernels::Block;
+use chunkwise_ops::Array;
 use chunkwise_storage::{
     ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
 };
@@ -59,19 +61,33 @@ fn write(
     Ok(publish_array(at, &meta)?)
 }
 
+/// The coordinate of a stored axis at the indices of the origin. It lies beside the array that the axis is of, or else beside one of
+/// the `sources`.
+pub(crate) fn moved(origin: &Origin, name: &str, sources: &[Location]) -> Option<Coordinate> {
+    let Origin::Stored { url, dim, len, indices } = origin else { return None };
+    if dim != name || !origin.whole() {
+        return None;
+    }
+    let own = Location::parse(url, None).ok()?;
+    let groups = std::iter::once(&own).chain(sources).filter_map(Location::parent);
+    let mut c = groups.filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == *len)?;
+    if let Some(list) = indices {
+        let size = c.meta.dtype.size() as usize;
+        c.bytes = list.iter().filter_map(|&i| c.bytes.chunks_exact(size).nth(i as usize)).flatten().copied().collect();
+        c.meta.shape = vec![list.len() as u64];
+    }
+    Some(c)
+}
+
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
 ///
-/// `sources` are the input arrays in whose groups coordinates are looked for; `groups` are the values of dimensions that `groupby` made.
-pub(crate) fn finish(
-    output: &Location,
-    dims: &[Option<String>],
-    shape: &[u64],
-    sources: &[Location],
-    groups: &HashMap<String, Vec<i64>>,
-) -> Result<(), Error> {
+/// A dimension that comes from a stored array has that array's coordinates at the places that it comes from. Others have those of the
+/// same name and length beside one of the `sources`; `groups` are the values of dimensions that `groupby` made.
+pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
     let Some(group) = output.parent() else { return Ok(()) };
     ensure_group(&group, &serde_json::Map::new())?;
-    for (dim, &len) in dims.iter().zip(shape) {
+    let mut provenance = Provenance::default();
+    for (axis, (dim, &len)) in array.dims().iter().zip(array.shape()).enumerate() {
         let Some(dim) = dim else { continue };
         let at = group.join(dim);
         if at == *output || open_array(&at).is_ok() {
@@ -80,6 +96,15 @@ pub(crate) fn finish(
         if let Some(values) = groups.get(dim).filter(|v| v.len() as u64 == len) {
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
             write(&at, dim, DType::Int64, serde_json::Map::new(), &bytes)?;
+            continue;
+        }
+        let origin = provenance.of(array, axis);
+        if origin != Origin::Unknown {
+            if let Some(c) = moved(&origin, dim, sources) {
+                let mut attributes = c.meta.attributes;
+                attributes.remove("_ARRAY_DIMENSIONS");
+                write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
+            }
             continue;
         }
         let found = sources.iter().filter_map(Location::parent).filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);

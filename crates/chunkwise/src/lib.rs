@@ -6,6 +6,7 @@
 mod coordinates;
 mod open;
 pub mod pipeline;
+mod provenance;
 mod session;
 mod verify;
 
@@ -20,6 +21,6 @@ pub use chunkwise_storage as storage;
 pub use chunkwise_task as task;
 pub use chunkwise_types as types;
 pub use chunkwise_types::{ByteSize, DType};
-pub use open::open;
+pub use open::{decode_cf, open};
 pub use session::{Error, RESERVED, Session};
 pub use verify::{VerifyReport, verify_plan, verify_store};

@@ -1,7 +1,7 @@
 //! Stored arrays as lazy arrays.
 
 use crate::Error;
-use chunkwise_ops::{Array, Source};
+use chunkwise_ops::{Array, Definition, Source, cf};
 use chunkwise_storage::{Location, open_array};
 use std::path::Path;
 
@@ -11,6 +11,17 @@ pub fn open(url: &str, base: Option<&Path>) -> Result<Array, Error> {
     let meta = open_array(&location)?;
     let dims = meta.dimension_names.clone().unwrap_or_else(|| vec![None; meta.shape.len()]);
     let metadata = serde_json::to_value(&meta).map_err(|e| Error::Other(e.to_string()))?;
-    let (dtype, grid) = (meta.dtype, meta.grid);
-    Ok(Array::stored(Source { url: location.as_str().into(), metadata }, dtype, grid, dims))
+    let (dtype, grid, mut attributes) = (meta.dtype, meta.grid, meta.attributes);
+    // How xarray names dimensions in version 2.
+    attributes.remove("_ARRAY_DIMENSIONS");
+    Ok(Array::stored(Source { url: location.as_str().into(), metadata }, dtype, grid, dims).with_attributes(attributes))
+}
+
+/// The values that the stored values of an opened array stand for, by the CF conventions: scaled, shifted, NaN where missing.
+pub fn decode_cf(array: &Array) -> Result<Array, Error> {
+    let Definition::Stored(source) = array.definition() else { return Ok(array.clone()) };
+    // In version 2 the fill value of the array is the CF fill value too, as for xarray.
+    let v2 = source.metadata.get("zarr_format").and_then(serde_json::Value::as_u64) == Some(2);
+    let fill = source.metadata.get("metadata").and_then(|m| m.get("fill_value")).filter(|_| v2);
+    Ok(cf::decode(array, &cf::Packing::parse(array.attributes(), fill)?)?)
 }

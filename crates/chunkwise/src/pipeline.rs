@@ -1,7 +1,8 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
 use crate::coordinates::{self, as_floats};
-use crate::{Error, Session, open};
+use crate::provenance::{Origin, Provenance};
+use crate::{Error, Session, decode_cf, open};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
@@ -94,15 +95,14 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         values.insert(p.name.value.clone(), v);
     }
     for input in &doc.inputs {
-        if input.decode_cf {
-            return Err(doc.error(input.url.span.clone(), "decode_cf is not supported yet", "remove this option").into());
-        }
-        let array = open(&input.url.value, Some(base)).map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
+        let array = open(&input.url.value, Some(base))
+            .and_then(|a| if input.decode_cf { decode_cf(&a) } else { Ok(a) })
+            .map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
         sources.push(Location::parse(&input.url.value, Some(base))?);
         values.insert(input.name.value.clone(), Value::Array(array));
     }
     let groups = RefCell::new(HashMap::new());
-    let time = |dim: &str| time_coordinate(&sources, dim);
+    let time = |place: Option<(&Array, usize)>, dim: &str| time_coordinate(&sources, place, dim);
     let evaluate = |expr: &chunkwise_pipeline::Expr, map: &chunkwise_pipeline::TextMap, values: &HashMap<String, Value>| {
         let names = |n: &str| values.get(n).cloned();
         let scope = Scope { names: &names, time: &time, groups: RefCell::new(HashMap::new()) };
@@ -163,7 +163,9 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
                 doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec")
             })?,
         };
-        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes: output.attributes.clone() });
+        let mut attributes = array.attributes().clone();
+        attributes.extend(output.attributes.clone());
+        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes });
     }
     if let Some(e) = doc.spec.executor.as_ref().filter(|e| e.value != "threads") {
         return Err(doc.error(e.span.clone(), format!("there is no executor '{}'; there is threads", e.value), "this executor").into());
@@ -195,12 +197,21 @@ fn overlaps(a: &Location, b: &Location) -> bool {
     inside(a.as_str(), b.as_str()) || inside(b.as_str(), a.as_str())
 }
 
-fn time_coordinate(sources: &[Location], dim: &str) -> Result<TimeCoordinate, String> {
-    let found = sources.iter().filter_map(Location::parent).find_map(|g| {
-        let c = coordinates::read(&g.join(dim))?;
+fn time_coordinate(sources: &[Location], place: Option<(&Array, usize)>, dim: &str) -> Result<TimeCoordinate, String> {
+    let time = |c: coordinates::Coordinate| {
         let text = |k: &str| c.meta.attributes.get(k).and_then(|v| v.as_str()).unwrap_or_default().to_string();
         Some(TimeCoordinate { values: as_floats(&c)?, units: text("units"), calendar: text("calendar") })
-    });
+    };
+    let origin = place.map_or(Origin::Unknown, |(array, axis)| Provenance::default().of(array, axis));
+    if origin != Origin::Unknown && !origin.whole() {
+        return Err(format!(
+            "'{dim}' is no longer the dimension of an input: its indices were joined, padded or shifted against each other"
+        ));
+    }
+    let found = match origin {
+        Origin::Unknown => sources.iter().filter_map(Location::parent).find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
+        _ => coordinates::moved(&origin, dim, sources).and_then(time),
+    };
     found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
 }
 
@@ -215,7 +226,7 @@ impl Pipeline {
         for r in &self.requests {
             let mut sources = self.sources.clone();
             sources.extend(stored_sources(&r.array));
-            coordinates::finish(&Location::parse(&r.url, None)?, r.array.dims(), r.array.shape(), &sources, &self.groups)?;
+            coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?;
         }
         Ok(())
     }

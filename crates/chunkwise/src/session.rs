@@ -66,7 +66,7 @@ impl Session {
             chunks: None,
             shards: None,
             codec: Codec::Default,
-            attributes: serde_json::Map::new(),
+            attributes: array.attributes().clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::OpError;
 use chunkwise_kernels::{ArrayType, Kernel, Node};
 use chunkwise_types::{ChunkGrid, DType};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,7 @@ struct Inner {
     chunks: ChunkGrid,
     dims: Vec<Option<String>>,
     operation: String,
+    attributes: Arc<Map<String, Value>>,
 }
 
 /// What defines an array.
@@ -54,7 +56,24 @@ impl Array {
         debug_assert_eq!(chunks.shape(), ty.shape, "{operation}");
         debug_assert_eq!(dims.len(), ty.shape.len(), "{operation}");
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into() }))
+        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into(), attributes: Arc::default() }))
+    }
+
+    /// A copy of the node under a new identity, changed.
+    fn changed(&self, change: impl FnOnce(&mut Inner)) -> Array {
+        let i = &*self.0;
+        let mut inner = Inner {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            definition: i.definition.clone(),
+            inputs: i.inputs.clone(),
+            ty: i.ty.clone(),
+            chunks: i.chunks.clone(),
+            dims: i.dims.clone(),
+            operation: i.operation.clone(),
+            attributes: i.attributes.clone(),
+        };
+        change(&mut inner);
+        Array(Arc::new(inner))
     }
 
     /// A stored array.
@@ -84,12 +103,19 @@ impl Array {
 
     /// The same elements, to be stored in another chunk grid on the way.
     pub fn rechunked(&self, chunks: ChunkGrid) -> Array {
-        Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk")
+        let out = Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk");
+        out.changed(|i| i.attributes = self.0.attributes.clone())
     }
 
     /// The same array under other dimension names.
     pub fn with_dims(&self, dims: Vec<Option<String>>) -> Array {
-        Self::make(self.0.definition.clone(), self.0.inputs.clone(), self.0.ty.clone(), self.0.chunks.clone(), dims, &self.0.operation)
+        debug_assert_eq!(dims.len(), self.rank());
+        self.changed(|i| i.dims = dims)
+    }
+
+    /// The same array with other attributes.
+    pub fn with_attributes(&self, attributes: Map<String, Value>) -> Array {
+        self.changed(|i| i.attributes = Arc::new(attributes))
     }
 
     /// An identity for the time of this process; clones share it.
@@ -135,6 +161,11 @@ impl Array {
     /// The names of the axes.
     pub fn dims(&self) -> &[Option<String>] {
         &self.0.dims
+    }
+
+    /// What is said of the elements (`units` and so on), to be stored with them. An operation has none unless it is given some.
+    pub fn attributes(&self) -> &Map<String, Value> {
+        &self.0.attributes
     }
 
     /// The user's word for the operation that made it.

@@ -65,7 +65,7 @@ fn sliced(a: &Array, axis: usize, map: AxisMap, len: u64, cut: AxisChunks) -> Re
 
 /// Chunks of a slice: as many elements a chunk as the input's chunks hold.
 ///
-/// A slice shorter than a chunk keeps the chunk's length, so that it finds its grid again when it is padded.
+/// A slice that holds no whole chunk keeps the length of one, so that it finds its grid again when it is padded.
 fn slice_chunks(input: &AxisChunks, start: u64, step: i64, len: u64) -> AxisChunks {
     match input {
         _ if len == 0 => AxisChunks::regular(0, 1),
@@ -83,7 +83,7 @@ fn slice_chunks(input: &AxisChunks, start: u64, step: i64, len: u64) -> AxisChun
                 i += room;
             }
             match input {
-                AxisChunks::Regular { size, .. } if list.len() == 1 => AxisChunks::regular(len, *size),
+                AxisChunks::Regular { size, .. } if list.iter().all(|n| n < size) => AxisChunks::regular(len, *size),
                 _ => AxisChunks::from_list(list),
             }
         }

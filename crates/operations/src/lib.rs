@@ -4,6 +4,7 @@
 //! chunks and dimension names of its result and *lowers* itself to one or more kernels. One file a family.
 
 pub mod calendar;
+pub mod cf;
 pub mod create;
 pub mod einsum;
 pub mod elementwise;

@@ -37,12 +37,15 @@ pub struct TimeCoordinate {
     pub calendar: String,
 }
 
+/// Finds time coordinates.
+pub type Times<'a> = dyn Fn(Option<(&Array, usize)>, &str) -> Result<TimeCoordinate, String> + 'a;
+
 /// What expressions may refer to.
 pub struct Scope<'a> {
     /// The value of a name.
     pub names: &'a dyn Fn(&str) -> Option<Value>,
-    /// The time coordinate of a dimension.
-    pub time: &'a dyn Fn(&str) -> Result<TimeCoordinate, String>,
+    /// The time coordinate of a dimension: of an axis of an array, or, without one, of the inputs.
+    pub time: &'a Times<'a>,
     /// The values of the dimensions that `groupby` made, by dimension name.
     pub groups: RefCell<HashMap<String, Vec<i64>>>,
 }
@@ -247,7 +250,8 @@ fn indexed(a: &Array, items: &[IndexItem], span: &Range<usize>, scope: &Scope<'_
         }
         positions = named.into_iter().map(|i| i.unwrap_or(Index::Slice(None, None, None))).collect();
     }
-    index(a, &positions).map(Value::Array).map_err(at(span))
+    let out = index(a, &positions).map_err(at(span))?;
+    Ok(Value::Array(out.with_attributes(a.attributes().clone())))
 }
 
 pub(crate) fn no_dim(a: &Array, dim: &str) -> String {

@@ -1,6 +1,7 @@
 //! The functions of the expression language: one table for dispatch, suggestions and help.
 
 mod args;
+mod attributes;
 mod groups;
 mod products;
 mod windows;
@@ -127,12 +128,16 @@ pub(crate) fn call(
     debug_assert!(!matches!(args.first().map(|a| &a.kind), Some(ExprKind::Name(n)) if n.is_empty()));
     let values = args.iter().map(|e| build_expr(e, scope)).collect::<Result<Vec<_>, _>>()?;
     let named = kwargs.iter().map(|(n, e)| Ok((n.clone(), build_expr(e, scope)?))).collect::<Result<Vec<_>, BuildError>>()?;
+    let carried = attributes::carried(name, &values, &named);
     let mut a = Args { function: name, values, named, span };
     if let Some(op) = element {
         let values = std::mem::take(&mut a.values);
         a.done()?;
         let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
-        return apply(*op, &operands, span);
+        return match apply(*op, &operands, span)? {
+            Value::Array(out) => Ok(Value::Array(attributes::give(out, carried))),
+            other => Ok(other),
+        };
     }
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
@@ -141,7 +146,7 @@ pub(crate) fn call(
         _ => plain(&mut a)?,
     };
     a.done()?;
-    Ok(Value::Array(out))
+    Ok(Value::Array(attributes::give(out, carried)))
 }
 
 fn reduction(name: &str) -> Option<ReduceOp> {

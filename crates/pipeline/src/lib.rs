@@ -19,7 +19,7 @@ pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
-pub use build::{BuildError, Scope, TimeCoordinate, Value, build_expr};
+pub use build::{BuildError, Scope, TimeCoordinate, Times, Value, build_expr};
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
 pub use functions::FUNCTIONS;

@@ -65,14 +65,15 @@ pub fn read(text: &str, format: Format) -> Result<Node, PipelineError> {
         return Err(PipelineError::new("", 0..0, format!("the pipeline file is larger than {MAX_BYTES} bytes"), "here"));
     }
     match format {
-        Format::Yaml => yaml(text),
+        Format::Yaml => yaml(text, text, &[]),
         Format::Json => {
             serde_json::from_str::<serde_json::Value>(text).map_err(|e| {
                 let line: usize = text.split_inclusive('\n').take(e.line().saturating_sub(1)).map(str::len).sum();
                 let at = floor(text, line + e.column().saturating_sub(1));
                 PipelineError::new(text, at..at, format!("not valid JSON: {e}"), "here")
             })?;
-            yaml(text)
+            let (source, shifts) = join_surrogates(text);
+            yaml(text, &source, &shifts)
         }
         Format::Toml => {
             let table = toml::de::DeTable::parse(text)
@@ -144,13 +145,44 @@ struct Open {
     items: Vec<Node>,
 }
 
-fn yaml(text: &str) -> Result<Node, PipelineError> {
+/// JSON writes a character beyond U+FFFF as two escapes, `\ud83d\ude00`, which YAML refuses: each pair becomes one `\U0001f600`.
+///
+/// Also gives where the new text is shorter than the old: (a place in the new text, bytes to add from there on).
+fn join_surrogates(text: &str) -> (String, Vec<(usize, usize)>) {
+    let (mut out, mut shifts, mut from, mut at) = (String::new(), Vec::new(), 0, 0);
+    let unit = |at: usize| -> Option<u32> {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += next;
+        match (unit(at), unit(at + 6)) {
+            (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
+                out.push_str(&text[from..at]);
+                out.push_str(&format!("\\U{:08x}", 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)));
+                at += 12;
+                from = at;
+                shifts.push((out.len(), at - out.len()));
+            }
+            // An escaped backslash does not begin an escape.
+            _ => at += 2,
+        }
+    }
+    out.push_str(&text[from..]);
+    (out, shifts)
+}
+
+/// Reads `source`, which is `text` but for what [`join_surrogates`] did to it.
+fn yaml(text: &str, source: &str, shifts: &[(usize, usize)]) -> Result<Node, PipelineError> {
     // saphyr counts characters; everything here counts bytes.
-    let offsets: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
-    let byte = |index: usize| offsets.get(index).copied().unwrap_or(text.len());
+    let offsets: Vec<usize> = source.char_indices().map(|(i, _)| i).collect();
+    let byte = |index: usize| {
+        let at = offsets.get(index).copied().unwrap_or(source.len());
+        at + shifts.iter().rev().find(|s| s.0 <= at).map_or(0, |s| s.1)
+    };
     let mut open: Vec<Open> = Vec::new();
     let mut root: Option<Node> = None;
-    for event in Parser::new_from_str(text) {
+    for event in Parser::new_from_str(source) {
         let (event, mark) = event.map_err(|e| {
             let at = byte(e.marker().index());
             PipelineError::new(text, at..at, format!("not valid YAML: {}", e.info()), "here")

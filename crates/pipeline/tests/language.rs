@@ -128,6 +128,14 @@ fn documents() {
     assert!(d.set_parameter("scal", "3").unwrap_err().advice().unwrap().contains("scale"));
     let json = r#"{"inputs": {"u": "a/u"}, "arrays": {"m": "mean(u, dim=\"t\")"}, "outputs": {"o": "m"}}"#;
     assert_eq!(parse_document(json, Format::Json).unwrap().arrays[0].text.value, "mean(u, dim=\"t\")");
+    // Characters beyond U+FFFF are two escapes in JSON, and what comes after them stays where it was.
+    let json = r#"{"inputs": {"u": "\ud83d\ude00/\\ud83d\uD83D\uDE01/\u00e4"}, "outputs": {"o": "u", "p": "w"}}"#;
+    let e = parse_document(json, Format::Json).unwrap_err();
+    assert_eq!(&json[e.span()], "w", "{e}");
+    let document = parse_document(&json.replace("\"w\"", "\"u\""), Format::Json).unwrap();
+    assert_eq!(document.inputs[0].url.value, "\u{1f600}/\\ud83d\u{1f601}/\u{e4}");
+    assert_eq!(document.inputs[0].url.span, json.find("\"\\ud83d").unwrap()..json.find("}, \"out").unwrap());
+    assert!(parse_document(&json.replace("\\ude00", ""), Format::Json).is_err());
     let toml = "[inputs]\nu = 'a/u'\n[arrays]\nz = 'u + 1'\nb = 'z * q'\n";
     let e = parse_document(toml, Format::Toml).unwrap_err();
     assert_eq!(e.line_column(), (5, 10), "{e}");

@@ -8,12 +8,13 @@ use chunkwise_ops::{Array, calendar, index};
 /// The dimension, if it is named; the group of each index; the value of each group; the part of time.
 type Labels = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
 
-fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Labels, BuildError> {
+fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>, of: Option<&Array>) -> Result<Labels, BuildError> {
     let span = a.span;
     match a.need(1, "by")? {
         Value::Str(text) => {
             let Some((dim, part)) = text.split_once('.') else { return fail(span, format!("'{text}' must be like \"time.month\"")) };
-            let time = (scope.time)(dim).or_else(|e| fail(span, e))?;
+            let place = of.and_then(|x| x.axis_named(dim).map(|axis| (x, axis)));
+            let time = (scope.time)(place, dim).or_else(|e| fail(span, e))?;
             let moments = calendar::decode(&time.values, &time.units, &time.calendar).or_else(|e| fail(span, e))?;
             let (labels, values) = calendar::labels(&moments, part).or_else(|e| fail(span, e))?;
             Ok((Some(dim.into()), labels, values, Some(part.into())))
@@ -29,7 +30,7 @@ fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Labels, BuildErro
 /// `groupby_mean(x, "time.month")` and its siblings.
 pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, values, part) = group_labels(a, scope)?;
+    let (dim, labels, values, part) = group_labels(a, scope, Some(&x))?;
     let axis = match &dim {
         Some(d) => a.axis_of(&x, &Value::Str(d.clone()), 0)?,
         None => a.axis(&x, 2, 0, 0)?,
@@ -63,7 +64,7 @@ pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, Buil
 /// `sel(climatology, "time.month")`.
 pub(super) fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, _, part) = group_labels(a, scope)?;
+    let (dim, labels, _, part) = group_labels(a, scope, None)?;
     let axis = match &part {
         Some(p) => a.axis_of(&x, &Value::Str(p.clone()), 0)?,
         None => a.axis(&x, 2, 0, 0)?,
