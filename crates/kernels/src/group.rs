@@ -75,12 +75,24 @@ impl<R: Reducer> Fold for Grouping<R> {
             let groups: Vec<Option<u32>> = (0..n).map(label).collect();
             let runs: Vec<&[Option<u32>]> = groups.chunk_by(|a, b| a == b).collect();
             let step = view.strides()[axis].unsigned_abs();
-            let innermost = (0..view.ndim()).all(|i| i == axis || view.shape()[i] == 1 || view.strides()[i].unsigned_abs() >= step);
+            // The stride of an axis of length one says nothing.
+            let innermost =
+                n > 1 && (0..view.ndim()).all(|i| i == axis || view.shape()[i] == 1 || view.strides()[i].unsigned_abs() >= step);
             if innermost && runs.len() * 8 > n {
-                let shape: Vec<u64> = (0..view.ndim()).map(|i| if i == axis { 1 } else { view.shape()[i] as u64 }).collect();
+                let others: Vec<usize> = (0..view.ndim()).filter(|&i| i != axis).collect();
+                let lengths: Vec<usize> = others.iter().map(|&i| view.shape()[i]).collect();
+                let (mut index, mut base) = (vec![0usize; others.len()], at);
                 for (k, lane) in view.lanes(Axis(axis)).into_iter().enumerate() {
-                    let index = chunkwise_types::unravel(k as u64, &shape);
-                    let base = at + index.iter().zip(&strides).map(|(&i, s)| i as isize * s).sum::<isize>();
+                    // The lanes come in C order of the other axes.
+                    for (place, &i) in others.iter().enumerate().rev().filter(|_| k > 0) {
+                        index[place] += 1;
+                        base += strides[i];
+                        if index[place] < lengths[place] {
+                            break;
+                        }
+                        base -= strides[i] * lengths[place] as isize;
+                        index[place] = 0;
+                    }
                     for (&x, g) in lane.iter().zip(&groups) {
                         if let Some(g) = g {
                             let mut one = R::part();
