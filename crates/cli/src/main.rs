@@ -1,11 +1,15 @@
 //! The `chunkwise` command.
 
+mod allocator;
 mod commands;
 mod progress;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Array computations that are larger than memory, in bounded memory.
 #[derive(Parser)]

@@ -4,7 +4,9 @@
 //! the fastest memory each element goes to its group directly. A group without members has the identity of the reduction
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
-use crate::reduce::{Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
+use crate::reduce::{
+    Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, accumulators, elements, emit, strides, walk, with_real,
+};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
 use chunkwise_types::{DType, Region};
 use ndarray::{Axis, Slice};
@@ -168,7 +170,7 @@ pub(crate) fn start(
     }
     fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
         debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{:?}", s.op);
-        let acc = vec![R::acc(); s.region.volume() as usize];
+        let acc = accumulators::<R>(s.region.volume());
         Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
     }
     let s = Setup { op, axis, first, table, region: region.clone(), shape };

@@ -155,8 +155,24 @@ fn volume_of(regions: &[Region]) -> u64 {
     regions.iter().map(Region::volume).sum()
 }
 
+/// A large block is rounded up to a whole number of huge pages.
+const ROUNDING: u64 = 2 << 20;
+/// Tasks of less than this have no such blocks to speak of.
+const ROUNDED: u64 = 16 << 20;
+
 /// The need of the task that writes these regions.
 pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
+    let mut need = exact(arrays, stage, regions);
+    if need.total >= ROUNDED {
+        let folds = stage.program.steps.iter().filter(|s| s.stream.is_some()).count();
+        // One block for each leaf, fold and output, and those for reading and writing a chunk.
+        let blocks = stage.reads().count() + 2 * folds + stage.outputs.len() + 3;
+        need.total = need.total.saturating_add(ROUNDING * blocks as u64);
+    }
+    need
+}
+
+fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
     let program = &stage.program;
     let schedule = Schedule::new(stage, regions);
     let mut worst = Need::default();

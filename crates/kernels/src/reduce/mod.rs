@@ -255,6 +255,14 @@ pub(crate) struct Shape {
     pub dtype: DType,
 }
 
+/// New accumulators, written one by one: zeroed memory from the system would be mapped once to be read and again, at the cost of an
+/// interrupt of every other core, to be written.
+pub(crate) fn accumulators<R: Reducer>(n: u64) -> Vec<R::Acc> {
+    let mut acc = Vec::with_capacity(n as usize);
+    acc.resize_with(n as usize, R::acc);
+    acc
+}
+
 /// Accumulators that are turned into output elements at a time.
 const EMITTED: usize = 1 << 14;
 
@@ -469,7 +477,7 @@ pub(crate) fn start(
 
     fn boxed<R: Reducer>(op: ReduceOp, layout: Layout, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
         debug_assert!(size_of::<R::Acc>() as u64 <= op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{op:?}");
-        let acc = vec![R::acc(); layout.keep.volume() as usize];
+        let acc = accumulators::<R>(layout.keep.volume());
         Ok(Box::new(Folding::<R> { op, layout, acc, shape }))
     }
     let dtype = input.dtype;
