@@ -104,6 +104,7 @@ impl Driver {
             if missing > 0 {
                 return Err(RunError::Incomplete { array: (*name).into(), missing });
             }
+            Store::open(ctx.array_location(name))?.sweep()?;
             ctx.publish(name).map_err(unusable)?;
             let url = ctx.array_location(name).to_string();
             report.outputs.push(url.clone());

@@ -42,6 +42,33 @@ fn staging(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The process that a staging name belongs to.
+fn owner(name: &str) -> Option<u32> {
+    let (_, digits) = name.rsplit_once('#')?;
+    let pid = digits.len().checked_sub(6).and_then(|n| digits.get(..n))?;
+    if digits.bytes().all(|b| b.is_ascii_digit()) { pid.parse().ok() } else { None }
+}
+
+/// Removes what processes that no longer run have left unfinished below a folder.
+pub(crate) fn sweep(folder: &Path) -> Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(e) if is_missing(&e) => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sweep(&entry.path())?;
+        } else if let Some(pid) = entry.file_name().to_str().and_then(owner)
+            && pid != std::process::id()
+            && !Path::new(&format!("/proc/{pid}")).exists()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
 /// Writes a file, whole or not at all: under another name first.
 pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
     let staged = staging(path);
@@ -54,7 +81,11 @@ pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
         }
         other => other,
     };
-    let written = file.and_then(|mut f| f.write_all(data)).and_then(|()| std::fs::rename(&staged, path));
+    let written = file.and_then(|mut f| f.write_all(data)).and_then(|()| match std::fs::rename(&staged, path) {
+        // Swept away by another machine that runs the same plan on this filesystem, after it wrote the same bytes.
+        Err(e) if e.kind() == ErrorKind::NotFound && path.exists() => Ok(()),
+        other => other,
+    });
     if written.is_err() {
         let _ = std::fs::remove_file(&staged);
     }

@@ -131,17 +131,17 @@ impl ArrayIo {
         to: (&[u64], &[u64]),
     ) -> Result<Option<u64>, StorageError> {
         let store = &self.0.store;
-        let index = match layout.read_index(store, key) {
-            Ok(Some(index)) => index,
+        let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
+        let chunks: Vec<Vec<u64>> = boxes::indices(&grid.touched(from)).collect();
+        let numbers: Vec<u64> = chunks.iter().map(|i| ravel(i, &layout.counts)).collect();
+        let (entries, mut read) = match layout.read_entries(store, key, &numbers) {
+            Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
             Err(Ok(detail)) => return Err(self.corrupt(key, detail)),
             Err(Err(e)) => return Err(e),
         };
-        let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
-        let mut wanted: Vec<(Entry, Vec<u64>)> =
-            boxes::indices(&grid.touched(from)).map(|i| (index[ravel(&i, &layout.counts) as usize], i)).collect();
+        let mut wanted: Vec<(Entry, Vec<u64>)> = entries.into_iter().zip(chunks).collect();
         wanted.sort_by_key(|(e, _)| e.offset);
-        let mut read = index.len() as u64 * 16 + 4;
         let place = |chunk: &[u64], data: Option<bytes::Bytes>, out: &mut [u8]| -> Result<(), StorageError> {
             let chunk = grid.region(chunk);
             let Some(common) = chunk.intersect(from) else { return Ok(()) };

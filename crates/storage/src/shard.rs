@@ -19,6 +19,9 @@ impl Entry {
     pub const MISSING: Entry = Entry { offset: u64::MAX, len: u64::MAX };
 }
 
+/// An index of more bytes than this may be read in part.
+const LARGE_INDEX: u64 = 16 << 10;
+
 /// How the shards of an array are laid out.
 pub(crate) struct ShardLayout {
     /// The codec of an inner chunk.
@@ -59,28 +62,46 @@ impl ShardLayout {
         volume(&self.counts) * 16 + 4
     }
 
-    /// Reads the index of a shard and checks it; `None` if there is no such object. `Err(Ok(detail))` if it is damaged.
-    pub fn read_index(&self, store: &Store, key: &str) -> Result<Option<Vec<Entry>>, Result<String, StorageError>> {
+    /// Reads the index entries of some inner chunks of a shard; `None` if there is no such object. `Err(Ok(detail))` if it is damaged.
+    ///
+    /// A small index is read whole and its checksum is compared. Of a large one, of which little is wanted, only that range is read:
+    /// a reader that takes a thin slice of thousands of shards would otherwise read more index than data. Entries are always checked
+    /// against the size of the object, and a chunk must decode to its own size.
+    pub fn read_entries(
+        &self,
+        store: &Store,
+        key: &str,
+        wanted: &[u64],
+    ) -> Result<Option<(Vec<Entry>, u64)>, Result<String, StorageError>> {
         let Some(size) = store.size(key).map_err(Err)? else { return Ok(None) };
         let n = self.index_bytes();
         if size < n {
             return Err(Ok(format!("it has {size} bytes, fewer than the index of a shard")));
         }
-        let range = if self.index_at_end { size - n..size } else { 0..n };
-        let mut data = vec![0u8; n as usize];
+        let start = if self.index_at_end { size - n } else { 0 };
+        let (first, last) = (wanted.iter().min().copied().unwrap_or(0), wanted.iter().max().copied().unwrap_or(0));
+        let part = n > LARGE_INDEX && (last + 1 - first) * 16 <= n / 2;
+        let (from, range) = if part { (first, start + first * 16..start + (last + 1) * 16) } else { (0, start..start + n) };
+        let mut data = vec![0u8; (range.end - range.start) as usize];
         if !store.read_spans(key, &[(range, 0)], &mut data).map_err(Err)? {
             return Ok(None);
         }
-        let (body, crc) = data.split_at(data.len() - 4);
-        if crc32c::crc32c(body).to_le_bytes() != *crc {
-            return Err(Ok("the checksum of its index is wrong".into()));
+        if !part {
+            let crc = data.split_off(data.len() - 4);
+            if crc32c::crc32c(&data).to_le_bytes() != *crc {
+                return Err(Ok("the checksum of its index is wrong".into()));
+            }
         }
         let number = |b: &[u8]| b.iter().rev().fold(0u64, |a, &x| a << 8 | u64::from(x));
-        let entries: Vec<Entry> = body.chunks_exact(16).map(|e| Entry { offset: number(&e[..8]), len: number(&e[8..]) }).collect();
+        let entries: Vec<Entry> = wanted
+            .iter()
+            .map(|k| &data[((k - from) * 16) as usize..][..16])
+            .map(|e| Entry { offset: number(&e[..8]), len: number(&e[8..]) })
+            .collect();
         let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
         match entries.iter().find(outside) {
             Some(e) => Err(Ok(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
-            None => Ok(Some(entries)),
+            None => Ok(Some((entries, data.len() as u64))),
         }
     }
 

@@ -202,6 +202,14 @@ impl Store {
         self.wait("write", key, async { self.handle.put(&path, data.into()).await.map(|_| ()) })
     }
 
+    /// Removes the unfinished writes of processes that were killed. Object stores have none.
+    pub fn sweep(&self) -> Result<(), StorageError> {
+        match self.file("") {
+            Some(folder) => local::sweep(&folder).map_err(|e| StorageError::of_io("delete", self.url(""), &e)),
+            None => Ok(()),
+        }
+    }
+
     /// Deletes an object; it need not exist.
     pub fn delete(&self, key: &str) -> Result<(), StorageError> {
         let path = self.key(key)?;
