@@ -59,6 +59,33 @@ fn write(
     Ok(publish_array(at, &meta)?)
 }
 
+/// The group that an output belongs to; `None` if it is a store of its own, or lies in a folder that holds other files.
+fn group_of(output: &Location) -> Option<Location> {
+    let group = output.parent().filter(|_| !output.name().ends_with(".zarr"))?;
+    let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata"];
+    if let Some(entries) = group.local_path().and_then(|folder| std::fs::read_dir(folder).ok()) {
+        let files: Vec<_> = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_file())).map(|e| e.file_name()).collect();
+        let is_group = files.iter().any(|f| f == "zarr.json" || f == ".zgroup");
+        if !is_group && files.iter().any(|f| !metadata.iter().any(|m| f == m)) {
+            return None;
+        }
+    }
+    Some(group)
+}
+
+/// Makes the folders of outputs groups, so that a plan that was run without a pipeline leaves stores that can be opened.
+pub(crate) fn make_groups(outputs: &[String]) -> Result<(), Error> {
+    let locations = outputs.iter().map(|url| Location::parse(url, None)).collect::<Result<Vec<_>, _>>()?;
+    let mut groups: Vec<Location> = locations.iter().filter_map(group_of).collect();
+    groups.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    groups.dedup();
+    for group in groups {
+        ensure_group(&group, &serde_json::Map::new())?;
+        consolidate(&group)?;
+    }
+    Ok(())
+}
+
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
 ///
 /// `sources` are the input arrays in whose groups coordinates are looked for; `groups` are the values of dimensions that `groupby` made.
@@ -69,7 +96,7 @@ pub(crate) fn finish(
     sources: &[Location],
     groups: &HashMap<String, Vec<i64>>,
 ) -> Result<(), Error> {
-    let Some(group) = output.parent() else { return Ok(()) };
+    let Some(group) = group_of(output) else { return Ok(()) };
     ensure_group(&group, &serde_json::Map::new())?;
     for (dim, &len) in dims.iter().zip(shape) {
         let Some(dim) = dim else { continue };

@@ -1,5 +1,6 @@
 //! Planning and running inside one budget.
 
+use crate::coordinates;
 use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
@@ -88,7 +89,9 @@ impl Session {
         let context = Arc::new(TaskContext::open(plan)?);
         let mut executor =
             ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), context.plan.task_budget());
-        Ok(Driver::run(context, &mut executor, options, events, cancel)?)
+        let report = Driver::run(context, &mut executor, options, events, cancel)?;
+        coordinates::make_groups(&report.outputs)?;
+        Ok(report)
     }
 }
 

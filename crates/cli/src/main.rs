@@ -4,8 +4,10 @@ mod commands;
 mod progress;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use textwrap::{WordSeparator, WordSplitter};
 
 /// Array computations that are larger than memory, in bounded memory.
 #[derive(Parser)]
@@ -147,8 +149,18 @@ enum Command {
     },
 }
 
+/// Errors name files and URLs: lines are not broken inside a word, and not at all where nobody reads along.
+fn report_errors_legibly() {
+    let hook = miette::set_hook(Box::new(|_| {
+        let options = miette::MietteHandlerOpts::new().wrap_lines(std::io::stderr().is_terminal()).break_words(false);
+        Box::new(options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation).build())
+    }));
+    debug_assert!(hook.is_ok(), "nothing else sets the hook");
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
     let result = match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
