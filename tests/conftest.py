@@ -59,7 +59,6 @@ def examples():
 
 # What is not built yet (docs/architecture.md). Strict: a test that starts to pass must be taken off this list.
 NOT_BUILT = {
-    "test_other_contractions": "einsum",
     "test_decode_cf": "decode_cf",
     "test_opens_in_xarray[2]": "attributes of inputs carried to outputs",
     "test_opens_in_xarray[3]": "attributes of inputs carried to outputs",

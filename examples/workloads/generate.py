@@ -118,7 +118,7 @@ def tem_like(small):
 def tem(store, steps, small):
     shape = tem_like(small)
     for name, offset in (("u", 10.0), ("v", 0.0), ("w", 0.0), ("t", 280.0)):
-        store.random(name, (steps, *shape), (24, *shape), ("time", "level", "lat", "lon"), offset=offset)
+        store.random(name, (steps, *shape), (4, *shape), ("time", "level", "lat", "lon"), offset=offset)
     store.time(steps, unit="hours", step=6)
     store.grid(*shape[1:])
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 from harness import assert_close, chunkwise, read_array, values, write_array, write_pipeline
 
 
@@ -49,11 +50,74 @@ def test_means(tmp_path, part):
     assert_close(out["g"], x.groupby(key).mean().values, 64, 64)
 
 
-@pytest.mark.parametrize("name", ["sum", "min", "max"])
-def test_other_reductions(tmp_path, name):
-    x = store(tmp_path, 500, "D", (45, 3, 4)).x
-    out = run(tmp_path, {"g": f'groupby_{name}(x, "time.month")'})
-    assert_close(out["g"], getattr(x.groupby("time.month"), name)().values, 64, 4096)
+REDUCTIONS = ["sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "count"]
+
+
+def with_holes(x):
+    """Every seventh value is NaN, and so is the whole of February at one place."""
+    x = x.copy()
+    x.values.ravel()[::7] = np.nan
+    x[x.time.dt.month == 2, 1, 1] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool", "complex128"])
+def test_every_reduction(tmp_path, dtype):
+    """As xarray: NaN is left out. Dtypes are the Array API's, so small integers sum in int64."""
+    x = store(tmp_path, 500, "D", (45, 3, 4), dtype=dtype).x
+    if x.dtype.kind in "fc":
+        x = with_holes(x) / 4
+        write_array(tmp_path / "in.zarr/x", x.values, (45, 3, 4), ["time", "lat", "lon"], overwrite=True)
+    names = [n for n in REDUCTIONS if not (dtype == "complex128" and n in ("min", "max"))]
+    out = run(tmp_path, {n: f'groupby_{n}(x, "time.month")' for n in names} | {"sample": 'groupby_std(x, "time.month", ddof=1)'})
+    wide = x.astype("float64") if x.dtype.kind in "biu" else x
+    groups, floats = x.groupby("time.month"), wide.groupby("time.month")
+    for name in names:
+        with np.errstate(all="ignore"):
+            expected = getattr(floats if name in ("mean", "var", "std") else groups, name)().values
+        if dtype == "bool" and name in ("min", "max"):
+            expected = expected.astype(bool)
+        assert_close(out[name], expected, 2000, 4096, name)
+    assert_close(out["sample"], floats.std(ddof=1).values, 2000, 4096)
+
+
+def test_nan_on_demand_and_empty_groups(tmp_path):
+    x = values(1, (12, 5), "float64")
+    x[3, 2] = x[8, 4] = np.nan
+    write_array(tmp_path / "in.zarr/x", x, (5, 2))
+    labels = [0, 0, 1, 1, 1, 4, 4, 0, 0, 1, -1, -1]
+    names = ["sum", "mean", "var", "min", "max", "prod"]
+    with_nan = {f"{n}_nan": f"groupby_{n}(x, {labels}, axis=0, skipna=False)" for n in names}
+    out = run(tmp_path, {n: f"groupby_{n}(x, {labels})" for n in [*names, "count", "any", "all"]} | with_nan)
+    members = [x[[i for i, label in enumerate(labels) if label == g]] for g in range(5)]
+    empty = {"sum": 0, "prod": 1, "count": 0, "any": False, "all": True}
+    for name, actual in out.items():
+        plain = name.removesuffix("_nan")
+        for g, m in enumerate(members):
+            if len(m) == 0:
+                expected = np.full(5, empty.get(plain, np.nan))
+            elif plain == "count":
+                expected = np.sum(~np.isnan(m), axis=0)
+            else:
+                expected = getattr(np, plain if name != plain or plain in ("any", "all") else f"nan{plain}")(m, axis=0)
+            assert_close(actual[g].astype(expected.dtype), expected, 64, 512, f"{name} of group {g}")
+
+
+@pytest.mark.parametrize("count, freq, chunk, part, wanted", [
+    (96, "6h", 8, "date", 2),      # sorted labels: a chunk of the result holds what a chunk of the source does
+    (97, "6h", 8, "date", 2),
+    (730, "D", 31, "month", 2),    # labels that come again: as many as differ in a chunk of the source
+    (1461, "D", 31, "dayofyear", 31),
+    (1461, "D", 1461, "year", 4),
+    (1461, "D", 100, "year", 1),
+    (40, "D", 500, "month", 2),
+])  # fmt: skip
+def test_chunks_of_groups(tmp_path, count, freq, chunk, part, wanted):
+    x = store(tmp_path, count, freq, (min(chunk, count), 3, 4), start="2000-01-01").x
+    out = run(tmp_path, {"g": f'groupby_mean(x, "time.{part}")'})
+    key = x.time.dt.floor("D") if part == "date" else f"time.{part}"
+    assert_close(out["g"], x.groupby(key).mean().values, 64, 64)
+    assert zarr.open_array(str(tmp_path / "out.zarr/g"), mode="r").chunks[0] == wanted
 
 
 @pytest.mark.parametrize("part", ["month", "dayofyear", "season", "hour", "year"])
@@ -101,6 +165,9 @@ def test_only_labels_that_occur(tmp_path):
     ('groupby_mean(x, "time.mnth")', ["mnth"]),
     ('groupby_mean(x, "tim.month")', ["tim"]),
     ('sel(x, "time.month")', [("month", "time")]),
+    ("groupby_sum(x, [0, 1])", ["2 labels", "60"]),
+    ('groupby_min(astype(x, "complex64"), "time.month")', ["complex64"]),
+    ('groupby_sum(x, "time.month", ddof=1)', ["ddof"]),
 ])  # fmt: skip
 def test_bad_labels(tmp_path, expression, names):
     store(tmp_path, 60, "D", (13, 3, 4))

@@ -1,6 +1,7 @@
 """Contractions, against NumPy."""
 
 import numpy as np
+import pytest
 from harness import COMPLEX, FLOATS, INTEGERS, Case, arrays, batches, check_batch, values
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +60,59 @@ def test_other_contractions(check):
     for case in cases:
         case.ulps, case.scale = 64, 64.0 * 100
     check(cases)
+
+
+EINSUMS = [
+    # Subscripts and the letters of the operands' shapes (z has length 1).
+    ("ij,jk->ik", ["ij", "jk"]), ("ij,jk", ["ij", "jk"]), ("ji,jk->ki", ["ji", "jk"]), ("tij,tjk->tik", ["tij", "tjk"]),
+    ("tij,jk->kti", ["tij", "jk"]), ("ij,ij->", ["ij", "ij"]), ("ij,ij->ij", ["ij", "ij"]), ("i,j->ji", ["i", "j"]),
+    ("i,i", ["i", "i"]), ("i,i->i", ["i", "i"]), ("ijk->ki", ["ijk"]), ("kij", ["kij"]), ("ij->", ["ij"]),
+    ("ij,jk,kl->il", ["ij", "jk", "kl"]), ("i,ij,j->", ["i", "ij", "j"]), ("ij,kl,jl->ik", ["ij", "kl", "jl"]),
+    ("ai,bi,ci,i->abc", ["ai", "bi", "ci", "i"]), ("ij,kl->il", ["ij", "kl"]), ("ii->i", ["ii"]), ("ii", ["ii"]),
+    ("iji->j", ["iji"]), ("ii,ij->j", ["ii", "ij"]), ("...ij,...jk->...ik", ["tij", "jk"]), ("i...->...", ["ijk"]),
+    ("...i", ["jti"]), ("zj,ij->ij", ["zj", "ij"]), ("ij,jk->ik", ["ij", "zk"]), (" i j , j k -> k i ", ["ij", "jk"]),
+]  # fmt: skip
+
+
+@st.composite
+def einsum_case(draw):
+    subscripts, shapes = draw(st.sampled_from(EINSUMS))
+    sides = {letter: draw(st.integers(0, 6)) for letter in "abcdijklt"} | {"z": 1}
+    dtypes = draw(st.sampled_from([["float64"], ["float32"], ["int8", "int64"], ["complex64"], ["bool"], ["float32", "int32"]]))
+    operands = {}
+    for k, letters in enumerate(shapes):
+        shape = tuple(sides[letter] for letter in letters)
+        operands["pqrs"[k]] = draw(arrays(dtypes, shape=shape, low=-2, high=3))
+    return Case(f'einsum("{subscripts.upper()}", {", ".join(operands)})', operands, ulps=64, scale=64.0 * 4**4 * 7**3)
+
+
+@given(batch=batches(einsum_case()))
+def test_einsum(make_folder, batch):
+    check_batch(make_folder, batch)
+
+
+def test_einsum_larger(check):
+    x, y, z = values(1, (60, 70), "float64"), values(2, (70, 50), "float64"), values(3, (50, 40), "float64")
+    p = {"x": (x, (16, 30)), "y": (y, (20, 50)), "z": (z, (7, 11))}
+    exprs = ['einsum("ij,jk,kl->il", x, y, z)', 'einsum("ij,jk->", x, y - 1)', 'einsum("ij,kj->ik", x, x) + 1', 'einsum("ij,jk->ik", x[::2], y)']
+    check([Case(e, p, ulps=64, scale=64.0 * 8**3 * 4000) for e in exprs])
+
+
+@pytest.mark.parametrize("expression, names", [
+    ('einsum("ij,jk", x)', ["2 arrays", "1 are given"]),
+    ('einsum("i", x)', ["2 axes"]),
+    ('einsum("ij,ij->ik", x, x)', ["'k'"]),
+    ('einsum("ij->ii", x)', ["twice"]),
+    ('einsum("ij,ji->i", x, x)', ["lengths"]),
+    ('einsum("ij1", x)', ["'1'"]),
+    ('einsum("...->", x)', ["..."]),
+    ('einsum("ii", x)', ["lengths"]),
+    ("einsum(x, x)", ["text"]),
+    ('einsum(subscripts="ij")', ["0 are given"]),
+])  # fmt: skip
+def test_bad_einsum(run, expression, names):
+    x = values(1, (4, 5), "float64")
+    run({"arrays": {"out": expression}}, {"x": x}, check=False).failed(*names)
 
 
 def test_complex_vecdot_conjugates(check):

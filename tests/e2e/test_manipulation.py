@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from harness import ALL, Case, arrays, assert_close, batches, check_batch, values
+import zarr
+from harness import ALL, Case, arrays, assert_close, batches, check_batch, run_in, values
 from hypothesis import given
 from hypothesis import strategies as st
 
 
 @st.composite
 def move_case(draw):
-    name = draw(st.sampled_from(["permute_dims", "flip", "roll", "roll2", "expand_dims", "squeeze", "broadcast_to", "pad", "diff", "reshape", "concat", "stack"]))
+    name = draw(st.sampled_from(["permute_dims", "flip", "roll", "roll2", "expand_dims", "squeeze", "broadcast_to", "pad", "diff", "reshape", "concat", "stack", "tile", "repeat"]))
     sides = {"min_side": 0, "max_side": 7, "max_dims": 3}
     dtype = ALL
     if name in ("pad", "diff"):
@@ -51,6 +52,13 @@ def move_case(draw):
             expr = f'pad(x, {widths}, mode="{mode}")'
         case "diff":
             expr = f"diff(x, axis={axis})"
+        case "tile":
+            expr = f"tile(x, {draw(st.lists(st.integers(0, 3), min_size=0, max_size=3))})"
+        case "repeat":
+            where = f", axis={axis}" if n and draw(st.booleans()) else ""
+            each = where and draw(st.booleans())
+            times = [draw(st.integers(0, 3)) for _ in range(x.shape[axis])] if each else draw(st.integers(0, 4))
+            expr = f"repeat(x, {times}{where})"
         case "reshape":
             expr = f"reshape(x, {draw(target_shape(x.shape))})"
         case "concat" | "stack":
@@ -128,6 +136,37 @@ def test_random_does_not_depend_on_chunks_or_budget(run):
     assert 0 <= a["r"].min() and a["r"].max() < 1
     assert len(np.unique(a["r"])) > 59_000 and abs(float(a["r"].mean()) - 0.5) < 0.01
     assert_close(a["m"], a["r"].mean(), 64)
+
+
+@pytest.mark.parametrize("shape, chunks, expression, wanted", [
+    # What a stencil by hand is made of ends on the grid that it began on.
+    ((40, 6), (10, 6), "pad(diff(x, axis=0), [[1, 0], [0, 0]])", (10, 6)),
+    ((40, 6), (40, 6), "pad(diff(x, axis=0), [[1, 0], [0, 0]])", (40, 6)),
+    ((40, 6), (40, 6), "pad(diff(x, axis=0), [[0, 1], [0, 0]])", (40, 6)),
+    ((40, 6), (7, 4), "pad(diff(x, axis=1), [[0, 0], [1, 0]])", (7, 4)),
+    ((40, 6), (7, 4), "pad(x[1:], [[1, 0], [0, 0]])", (7, 4)),
+    ((40, 6), (7, 6), "pad(x, [[0, 0], [2, 2]])", (7, 10)),
+    ((40, 6), (7, 6), "roll(x, 3, axis=0)", (7, 6)),
+    ((40, 6), (7, 6), "diff(x, axis=0) + x[1:]", (7, 6)),
+    ((40, 6), (7, 6), "tile(x, [3, 1])", (7, 6)),
+    ((40, 6), (7, 6), "repeat(x, 3, axis=0)", (21, 6)),
+])  # fmt: skip
+def test_chunks_are_kept(tmp_path_factory, shape, chunks, expression, wanted):
+    x = values(1, shape, "float64")
+    folder = tmp_path_factory.mktemp("kept")
+    run_in(folder, {"arrays": {"y": expression}}, {"x": (x, chunks)})
+    assert zarr.open_array(str(folder / "out.zarr/y"), mode="r").chunks == wanted
+
+
+@pytest.mark.parametrize("expression, names", [
+    ("repeat(x, -1, axis=0)", ["negative"]),
+    ("repeat(x, [1, 2], axis=0)", ["2 numbers", "4"]),
+    ("repeat(x, 10000000000000000000, axis=0)", ["large"]),
+    ("tile(x, [5000000000000000000, 10])", ["many"]),
+    ("repeat(x, 2, axis=3)", ["axis 3"]),
+])  # fmt: skip
+def test_bad_repetitions(run, expression, names):
+    run({"arrays": {"y": expression}}, {"x": values(1, (4, 3), "int16")}, check=False).failed(*names)
 
 
 @pytest.mark.parametrize("chunks", [[1, 40], [40, 1], [7, 9], [40, 40]])

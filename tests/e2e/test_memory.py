@@ -50,12 +50,18 @@ def check_u(folder, path, transform):
         np.testing.assert_allclose(result[start : start + 10], transform(source[start : start + 10]), rtol=1e-5, atol=1e-6)
 
 
+def laplace(x):
+    return sum(np.roll(x, shift, axis) for shift in (-1, 1) for axis in (1, 2)) - 4 * x
+
+
 WORK = {
     # name: (expression, output options, check)
     "mean": ('mean(u * v, dim="time")', {}, lambda f, p: np.testing.assert_allclose(read_array(p), mean_product(f), rtol=1e-4, atol=1e-5)),
     "elementwise": ("sqrt(abs(u)) + 1", {}, lambda f, p: check_u(f, p, lambda x: np.sqrt(np.abs(x)) + 1)),
     "rechunk": ("u", {"chunks": {"time": -1, "y": 20, "x": 20}}, lambda f, p: check_u(f, p, lambda x: x)),
     "anomaly": ('u - mean(u, dim="time", keepdims=True)', {}, None),
+    "moving": ('moving_mean(u, time=7, y=5, mode="reflect")', {}, None),
+    "laplace": ('stencil(u, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], dim=["y", "x"], mode="wrap")', {}, lambda f, p: check_u(f, p, laplace)),
     "ata": ("permute_dims(a, [1, 0]) @ a", {}, None),
 }  # fmt: skip
 

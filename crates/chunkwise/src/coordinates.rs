@@ -3,7 +3,7 @@
 use crate::Error;
 use chunkwise_kernels::Block;
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ fn write(
         attributes,
     })?;
     if len > 0 {
-        ArrayIo::new(at, &meta)?.write_chunk(&[0], bytes)?;
+        ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
     }
     Ok(publish_array(at, &meta)?)
 }

@@ -84,7 +84,7 @@ impl Driver {
             plan.stages.iter().map(|s| Done::new(s.tasks())).collect()
         };
         let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
-        store.put("plan.json", text.into())?;
+        store.put("plan.json", text)?;
         let mut log = Log::open(&ctx.run_dir)?;
         let mut report = RunReport { id: plan.id(), skipped: done.iter().map(Done::count).sum(), ..RunReport::default() };
         let stages =

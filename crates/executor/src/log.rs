@@ -67,7 +67,7 @@ impl Log {
     pub fn flush(&mut self) -> Result<(), StorageError> {
         self.last = Instant::now();
         if self.held > 0 {
-            self.store.put(&format!("reports-{:06}.jsonl", self.next), std::mem::take(&mut self.buffer).into())?;
+            self.store.put(&format!("reports-{:06}.jsonl", self.next), std::mem::take(&mut self.buffer).into_bytes())?;
             self.next += 1;
             self.held = 0;
         }

@@ -206,6 +206,17 @@ impl Block {
         with_block!(self, a => go(a))
     }
 
+    /// The same elements in C order under another shape; `None` unless the block is contiguous and of the same volume.
+    pub fn reshaped(&self, shape: &[u64]) -> Option<Block> {
+        fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>, shape: &[u64]) -> Option<Block> {
+            if !a.is_standard_layout() {
+                return None;
+            }
+            a.clone().into_shape_with_order(dims(shape)).ok().map(T::wrap)
+        }
+        with_block!(self, a => go(a, shape))
+    }
+
     /// The bytes of the elements in C order, native endian; `None` if the block is not contiguous (see [`Block::contiguous`]).
     pub fn as_bytes(&self) -> Option<&[u8]> {
         fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>) -> Option<&[u8]> {

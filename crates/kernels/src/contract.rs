@@ -8,14 +8,14 @@
 
 use crate::block::slice_of;
 use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window};
-use chunkwise_types::{DType, Region};
+use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{ArrayD, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
 use num_complex::{Complex32, Complex64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An einsum of two inputs of the same dtype, which is also the output's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
     /// The labels of the axes of input 0.
@@ -24,6 +24,10 @@ pub struct Contract {
     pub b: Vec<u32>,
     /// The labels of the axes of the output. Labels that are not here are summed over.
     pub out: Vec<u32>,
+    /// Partial sums: a contracted label and the segments of its range. The output has one more axis, the first, with an element for
+    /// each segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<(u32, AxisChunks)>,
 }
 
 fn place(labels: &[u32], label: u32) -> Option<usize> {
@@ -66,6 +70,11 @@ impl Contract {
         if let Some(l) = self.out.iter().find(|l| !self.a.contains(l) && !self.b.contains(l)) {
             return invalid(format!("output label {l} is on no input"));
         }
+        if let Some((l, cuts)) = &self.segments
+            && self.contracted().iter().zip(self.contracted_lengths(inputs)).all(|(c, n)| c != l || cuts.len() != n)
+        {
+            return invalid(format!("its segments do not cut a contracted label {l}"));
+        }
         for (i, &l) in self.a.iter().enumerate() {
             if let Some(j) = place(&self.b, l)
                 && a.shape[i] != b.shape[j]
@@ -76,11 +85,23 @@ impl Contract {
         Ok(())
     }
 
+    /// The ranges of the contracted indices that a region of the output needs.
+    pub fn window(&self, inputs: &[ArrayType], region: &Region) -> Window {
+        let mut out: Window = self.contracted_lengths(inputs).into_iter().map(|n| (0, n)).collect();
+        if let Some((label, cuts)) = &self.segments
+            && let Some(i) = place(&self.contracted(), *label)
+        {
+            out[i] = hull(cuts, region);
+        }
+        out
+    }
+
     /// The regions of the two inputs that a region of the output needs in a window of the contracted indices.
     pub fn demand(&self, region: &Region, window: &Window) -> Vec<Demand> {
         let contracted = self.contracted();
+        let skip = usize::from(self.segments.is_some());
         let range = |&l: &u32| match place(&self.out, l) {
-            Some(i) => (region.start[i], region.shape[i]),
+            Some(i) => (region.start[i + skip], region.shape[i + skip]),
             None => place(&contracted, l).and_then(|i| window.get(i).copied()).unwrap_or((0, 0)),
         };
         let of = |input, labels: &[u32]| {
@@ -93,6 +114,9 @@ impl Contract {
     /// An accumulator of a region of the output.
     pub fn start(&self, inputs: &[ArrayType], output: &ArrayType, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         self.check(inputs)?;
+        if let Some((label, cuts)) = &self.segments {
+            return segmented(self, inputs, output, region, *label, cuts);
+        }
         if region.rank() != self.out.len() {
             return Err(KernelError::Invalid(format!("contract: {region} is no region of the output")));
         }
@@ -101,6 +125,80 @@ impl Contract {
             Ok(Box::new(Contracting { contract: c.clone(), region: region.clone(), acc, dtype }))
         }
         crate::with_dtype!(inputs[0].dtype, T => boxed::<T>(self, region, output.dtype))
+    }
+}
+
+/// The range of the contracted index that the segments of a region cover.
+fn hull(cuts: &AxisChunks, region: &Region) -> (u64, u64) {
+    let (first, n) = match (region.start.first(), region.shape.first()) {
+        (Some(&s), Some(&n)) if n > 0 && s + n <= cuts.count() => (s, n),
+        _ => return (0, 0),
+    };
+    let ((start, _), (last, len)) = (cuts.bounds(first), cuts.bounds(first + n - 1));
+    (start, last + len - start)
+}
+
+/// One contraction for each segment of a label.
+struct Segmented {
+    /// The axis of the label on each input.
+    axes: [Option<usize>; 2],
+    parts: Vec<((u64, u64), Box<dyn Fold>)>,
+    region: Region,
+    dtype: DType,
+}
+
+fn segmented(
+    c: &Contract,
+    inputs: &[ArrayType],
+    output: &ArrayType,
+    region: &Region,
+    label: u32,
+    cuts: &AxisChunks,
+) -> Result<Box<dyn Fold>, KernelError> {
+    if region.rank() != c.out.len() + 1 || region.end(0) > cuts.count() {
+        return Err(KernelError::Invalid(format!("contract: {region} is no region of the output")));
+    }
+    let whole = Contract { segments: None, ..c.clone() };
+    let of_one = ArrayType::new(output.dtype, output.shape.get(1..).unwrap_or_default().to_vec());
+    let inside = Region { start: region.start[1..].to_vec(), shape: region.shape[1..].to_vec() };
+    let parts = (region.start[0]..region.end(0))
+        .map(|s| Ok((cuts.bounds(s), whole.start(inputs, &of_one, &inside)?)))
+        .collect::<Result<_, KernelError>>()?;
+    Ok(Box::new(Segmented { axes: [place(&c.a, label), place(&c.b, label)], parts, region: region.clone(), dtype: output.dtype }))
+}
+
+impl Fold for Segmented {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        for ((start, len), fold) in &mut self.parts {
+            let cut: Option<Vec<Part>> = parts
+                .iter()
+                .zip(self.axes)
+                .map(|(part, axis)| {
+                    let Some(axis) = axis.filter(|&a| a < part.region.rank()) else { return Some(part.clone()) };
+                    let mut range = part.region.clone();
+                    let (a, b) = (range.start[axis].max(*start), range.end(axis).min(*start + *len));
+                    (range.start[axis], range.shape[axis]) = (a, b.checked_sub(a).filter(|&n| n > 0)?);
+                    let block = part.block.slice(&range.relative_to(&part.region));
+                    Some(Part { region: range, block })
+                })
+                .collect();
+            if let Some(cut) = cut {
+                fold.fold(&cut)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        let mut out = Block::zeros(self.dtype, &self.region.shape);
+        for (k, (_, fold)) in self.parts.into_iter().enumerate() {
+            let mut place = Region::full(&self.region.shape);
+            (place.start[0], place.shape[0]) = (k as u64, 1);
+            if let Some(block) = fold.finish()?.contiguous().reshaped(&place.shape) {
+                out.assign(&place, &block);
+            }
+        }
+        Ok(out)
     }
 }
 

@@ -24,7 +24,7 @@ fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
     let y = ArrayD::from_shape_fn(dims(&b), |_| make(rng));
     let inputs = [ArrayType::new(T::DTYPE, shape(&a)), ArrayType::new(T::DTYPE, shape(&b))];
     let output = ArrayType::new(T::DTYPE, shape(&out));
-    let contract = Contract { a: a.clone(), b: b.clone(), out: out.clone() };
+    let contract = Contract { a: a.clone(), b: b.clone(), out: out.clone(), segments: None };
     let kernel = Kernel::Contract(contract.clone());
     let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
     let region = random_region(rng, &output.shape);
@@ -85,11 +85,46 @@ fn contractions_agree_with_loops() {
 fn bad_labels_are_refused() {
     let t = |shape: &[u64]| ArrayType::new(DType::Float64, shape.to_vec());
     let check = |a: &[u32], b: &[u32], out: &[u32], inputs: &[ArrayType]| {
-        Contract { a: a.to_vec(), b: b.to_vec(), out: out.to_vec() }.check(inputs).is_ok()
+        Contract { a: a.to_vec(), b: b.to_vec(), out: out.to_vec(), segments: None }.check(inputs).is_ok()
     };
     assert!(check(&[0, 1], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[3, 4])]));
     assert!(!check(&[0, 0], &[1, 2], &[0, 2], &[t(&[2, 2]), t(&[3, 4])]));
     assert!(!check(&[0, 1], &[1, 2], &[0, 3], &[t(&[2, 3]), t(&[3, 4])]));
     assert!(!check(&[0, 1], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[4, 4])]));
     assert!(!check(&[0], &[1, 2], &[0, 2], &[t(&[2, 3]), t(&[3, 4])]));
+}
+
+#[test]
+fn segments_are_the_sums_of_their_ranges() {
+    let c = Contract { a: vec![1, 0], b: vec![1, 2], out: vec![0, 2], segments: Some((1, AxisChunks::from_list(vec![3, 1, 4]))) };
+    let inputs = [ArrayType::new(DType::Float64, vec![8, 2]), ArrayType::new(DType::Float64, vec![8, 3])];
+    let output = ArrayType::new(DType::Float64, vec![3, 2, 3]);
+    let block = |columns: u64| {
+        let data: Vec<f64> = (0..8 * columns).map(|i| (i * i % 17) as f64).collect();
+        f64::wrap(crate::block::from_vec(&[8, columns], data))
+    };
+    let (a, b) = (block(2), block(3));
+    // Two of the three segments, in windows that do not end where the segments do.
+    let region = Region { start: vec![1, 0, 0], shape: vec![2, 2, 3] };
+    assert_eq!(c.window(&inputs, &region), vec![(3, 5)]);
+    let mut fold = c.start(&inputs, &output, &region).unwrap();
+    for (start, len) in [(3, 2), (5, 3)] {
+        let parts: Vec<Part> = c
+            .demand(&region, &vec![(start, len)])
+            .into_iter()
+            .map(|d| Part { block: if d.input == 0 { &a } else { &b }.slice(&d.region), region: d.region })
+            .collect();
+        fold.fold(&parts).unwrap();
+    }
+    let got = fold.finish().unwrap();
+    let got = f64::unwrap(&got).unwrap();
+    let (a, b) = (f64::unwrap(&a).unwrap(), f64::unwrap(&b).unwrap());
+    for (s, range) in [3..4, 4..8].into_iter().enumerate() {
+        for i in 0..2 {
+            for j in 0..3 {
+                let want: f64 = range.clone().map(|k| a[[k, i]] * b[[k, j]]).sum();
+                assert_eq!(got[[s, i, j]], want, "{s} {i} {j}");
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Index maps along the axes: slicing, flipping, rolling, padding and taking.
+//! Index maps along the axes: slicing, flipping, rolling, padding, repeating and taking.
 //!
 //! A region is split, axis by axis, into pieces whose input is one range. Ranges are merged only where they touch or
 //! overlap, so that the ranges of a part of a region always lie inside those of the whole.
@@ -45,6 +45,11 @@ pub enum AxisMap {
         /// The rule.
         mode: PadMode,
     },
+    /// `i / times`.
+    Repeat {
+        /// How often an element comes, at least once.
+        times: u64,
+    },
     /// `(i - shift) mod n`, `0 <= shift < n`.
     Roll {
         /// How far elements move.
@@ -64,6 +69,7 @@ impl AxisMap {
         match self {
             AxisMap::Slice { start, step } => Some((*start as i64 + *step * i as i64) as u64),
             AxisMap::Take(list) => Some(list[i as usize]),
+            AxisMap::Repeat { times } => Some(i / (*times).max(1)),
             AxisMap::Roll { shift } => Some((i + n - shift) % n),
             AxisMap::Pad { before, mode } => {
                 let (k, n) = (i as i64 - *before as i64, n as i64);
@@ -91,6 +97,10 @@ impl AxisMap {
             let a = (*s as i64 + step * start as i64) as u64;
             let b = (*s as i64 + step * (start + len - 1) as i64) as u64;
             return vec![(a.min(b), a.abs_diff(b) + 1)];
+        }
+        if let AxisMap::Repeat { times } = self {
+            let (first, last) = (start / (*times).max(1), (start + len - 1) / (*times).max(1));
+            return vec![(first, last - first + 1)];
         }
         if let AxisMap::Pad { before, .. } = self
             && start >= *before
@@ -222,6 +232,7 @@ impl AxisMap {
                 *step != 0 && inside(i128::from(*start)) && inside(i128::from(*start) + i128::from(*step) * i128::from(out - 1))
             }
             AxisMap::Take(list) => list.len() as u64 == out && list.iter().all(|&i| i < n),
+            AxisMap::Repeat { times } => *times > 0 && n.checked_mul(*times) == Some(out),
             AxisMap::Roll { shift } => out == n && *shift < n,
             AxisMap::Pad { before, mode } => {
                 let after = (i128::from(out) - i128::from(n) - i128::from(*before)).max(0);

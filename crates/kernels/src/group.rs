@@ -2,10 +2,10 @@
 //!
 //! Nothing is copied or sorted: runs of equal labels are reduced as slices, and where labels change quickly along the axis of
 //! the fastest memory each element goes to its group directly. A group without members has the identity of the reduction
-//! (sum 0, prod 1, count 0, any false, all true); its min and max are NaN for floats and 0 for integers.
+//! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
-use crate::reduce::{Count, Extreme, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
-use crate::{ArrayType, Block, Fold, KernelError, Part, ReduceOp, with_dtype};
+use crate::reduce::{Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, elements, emit, strides, walk, with_real};
+use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
 use chunkwise_types::{DType, Region};
 use ndarray::{Axis, Slice};
 
@@ -16,6 +16,13 @@ pub(crate) fn window(labels: &[i64], start_group: u64, count: u64) -> (u64, u64)
         (Some(a), Some(b)) => (a as u64, (b - a + 1) as u64),
         _ => (0, 0),
     }
+}
+
+/// As [`window`], inside a range `(start, len)` of the axis.
+pub(crate) fn window_inside(labels: &[i64], start_group: u64, count: u64, (start, len): (u64, u64)) -> (u64, u64) {
+    let inside = labels.get(start as usize..(start + len) as usize).unwrap_or_default();
+    let (first, n) = window(inside, start_group, count);
+    (start + first, n)
 }
 
 /// The group counted from `start`, if the label is one of `count` groups from there.
@@ -114,6 +121,20 @@ pub(crate) fn start(
 ) -> Result<Box<dyn Fold>, KernelError> {
     let op = *function;
     let [input] = inputs else { return Err(KernelError::Invalid("group: takes one input".into())) };
+    // Moments have an axis of their own, the last.
+    let parts = op.parts();
+    let mut kept = region.clone();
+    let mut shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
+    if let Some(parts) = parts {
+        shape.last = kept.start.pop().zip(kept.shape.pop());
+        if let Some(n) = shape.full.last_mut() {
+            *n = parts;
+        }
+        if shape.last.is_none_or(|(s, n)| s + n > parts) {
+            return Err(KernelError::Invalid(format!("group: the last axis of {} has length {parts}", op.name())));
+        }
+    }
+    let region = &kept;
     if axis >= input.shape.len() || region.rank() != input.shape.len() || labels.len() as u64 != input.shape[axis] {
         return Err(KernelError::Invalid("group: one label for each index of an axis of the input is needed".into()));
     }
@@ -124,7 +145,6 @@ pub(crate) fn start(
     let (first, len) = window(labels, first_group, count);
     let members = &labels[first as usize..(first + len) as usize];
     let table: Vec<Option<u32>> = members.iter().map(|&l| group_in(l, first_group, count).map(|g| g as u32)).collect();
-    let shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
 
     struct Setup {
         op: ReduceOp,
@@ -135,6 +155,7 @@ pub(crate) fn start(
         shape: Shape,
     }
     fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
+        debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{:?}", s.op);
         let acc = vec![R::acc(); s.region.volume() as usize];
         Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
     }
@@ -148,6 +169,10 @@ pub(crate) fn start(
         ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(s)),
         ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(s)),
         ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(s)),
+        ReduceOp::Mean { skip_nan: false } => with_dtype!(dtype, T => boxed::<Mean<T, false>>(s)),
+        ReduceOp::Mean { skip_nan: true } => with_dtype!(dtype, T => boxed::<Mean<T, true>>(s)),
+        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(s)),
+        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(s)),
         _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
     }
 }

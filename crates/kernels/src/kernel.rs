@@ -70,7 +70,7 @@ pub enum Kernel {
     },
     /// Reduction of the elements with equal labels along one axis. Foldable along that axis.
     Group {
-        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero.
+        /// The reduction: one of sum, prod, min, max, any, all, count_nonzero, mean, moments.
         function: ReduceOp,
         /// The axis.
         axis: usize,
@@ -126,6 +126,11 @@ pub trait Fold: Send {
     fn finish(self: Box<Self>) -> Result<Block, KernelError>;
 }
 
+/// Bytes of the panels that a matrix product packs.
+const GEMM_PANELS: u64 = 16 << 20;
+/// Bytes of the rows of partial results of a reduction.
+const ROWS: u64 = 256 << 10;
+
 impl Node<'_> {
     /// The lengths of the contracted indices; empty if the kernel is not foldable.
     pub fn contracted(&self) -> Vec<u64> {
@@ -147,7 +152,16 @@ impl Node<'_> {
         match self.kernel {
             Kernel::Reduce { axes, segments, .. } => reduce::window(self.inputs, axes, segments.as_deref(), region),
             Kernel::Group { axis, labels, .. } => vec![group::window(labels, region.start[*axis], region.shape[*axis])],
-            _ => self.contracted().into_iter().map(|n| (0, n)).collect(),
+            Kernel::Contract(c) => c.window(self.inputs, region),
+            _ => Vec::new(),
+        }
+    }
+
+    /// True if a window holds nothing for a region of the output: a fold may leave it out.
+    pub fn skips(&self, region: &Region, window: &Window) -> bool {
+        match self.kernel {
+            Kernel::Group { axis, labels, .. } => group::window_inside(labels, region.start[*axis], region.shape[*axis], window[0]).1 == 0,
+            _ => false,
         }
     }
 
@@ -167,10 +181,15 @@ impl Node<'_> {
                 let own = self.window(region);
                 vec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
             }
-            Kernel::Group { axis, .. } => {
-                let own = self.window(region);
-                let (start, len) = window.unwrap_or(&own)[0];
+            Kernel::Group { function, axis, labels, .. } => {
+                let all = (0, labels.len() as u64);
+                let range = window.map_or(all, |w| w[0]);
+                let (start, len) = group::window_inside(labels, region.start[*axis], region.shape[*axis], range);
                 let mut r = region.clone();
+                if function.parts().is_some() {
+                    r.start.pop();
+                    r.shape.pop();
+                }
                 (r.start[*axis], r.shape[*axis]) = (start, len);
                 vec![Demand { input: 0, region: r }]
             }
@@ -223,18 +242,38 @@ impl Node<'_> {
             // Operands that are not contiguous, or of another dtype than the function computes in, are converted first.
             Kernel::Element { .. } => demanded.iter().fold(0u64, |a, &v| a.saturating_add(v.saturating_mul(16))),
             Kernel::Cast => 0,
-            Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => self.accumulator(region),
+            Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
+                self.accumulator(region).saturating_add(self.fold_scratch(demanded))
+            }
             Kernel::Reshape => demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum(),
             _ => out,
         }
     }
 
+    /// An upper bound of the bytes that one step of a fold allocates, for inputs of these volumes (elements).
+    pub fn fold_scratch(&self, demanded: &[u64]) -> u64 {
+        match self.kernel {
+            Kernel::Contract(_) => {
+                // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
+                let copies: u64 = demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum();
+                copies.saturating_add(GEMM_PANELS)
+            }
+            // A row of partial results, and the table of labels.
+            Kernel::Group { labels, .. } => (labels.len() as u64).saturating_mul(8).saturating_add(ROWS),
+            Kernel::Reduce { .. } => ROWS,
+            _ => 0,
+        }
+    }
+
     /// Bytes of the accumulator for a region of the output (0 if not foldable), the finished output block included.
     pub fn accumulator(&self, region: &Region) -> u64 {
+        let item = self.output.dtype.size();
         match self.kernel {
-            // A sum with its compensation (complex at most), the uncast result, and the output block.
-            Kernel::Reduce { .. } | Kernel::Group { .. } => region.volume().saturating_mul(32 + 16 + self.output.dtype.size()),
-            Kernel::Contract(_) => region.volume().saturating_mul(2 * self.output.dtype.size().max(8)),
+            Kernel::Reduce { function, .. } | Kernel::Group { function, .. } => {
+                region.volume().saturating_mul(function.state_bytes(self.inputs[0].dtype) + item)
+            }
+            // A fold of segments joins its results.
+            Kernel::Contract(c) => region.volume().saturating_mul(item).saturating_mul(if c.segments.is_some() { 2 } else { 1 }),
             _ => 0,
         }
     }

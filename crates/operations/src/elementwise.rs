@@ -129,7 +129,14 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     let shapes: Vec<&[u64]> = arrays.iter().map(|a| a.shape()).collect();
     let shape = broadcast_shape(name, &shapes)?;
     let dims = merged_dims(name, &arrays, shape.len())?;
-    let largest = arrays.iter().max_by_key(|a| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size()));
+    let bytes = |a: &Array| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size());
+    let chunk = |a: &Array| chunkwise_types::volume(&a.chunks().max_shape()).max(1);
+    // Of equally large ones that in clearly smaller chunks: what is selected from a table of groups has its one large chunk.
+    let largest = arrays.iter().copied().reduce(|a, b| match bytes(a).cmp(&bytes(b)) {
+        std::cmp::Ordering::Greater => a,
+        std::cmp::Ordering::Equal if chunk(a) * 2 <= chunk(b) => a,
+        _ => b,
+    });
     let chunks = match largest {
         Some(a) => broadcast_to(a, &shape)?.chunks().clone(),
         None => ChunkGrid::single(&shape),

@@ -1,47 +1,217 @@
-//! Reductions of elements with equal labels, and the selection that undoes them.
+//! Reductions of elements with equal labels along one axis.
+//!
+//! As in xarray, NaN is left out unless the caller wants it in. Means come out of the fold itself, so
+//! that what is stored between stages is as small as the result; variances come from merged moments (count, mean, M2).
 
 use crate::create::constant;
-use crate::elementwise::{astype, elementwise};
+use crate::elementwise::{astype, broadcast_to, elementwise};
+use crate::index::item;
 use crate::manipulate::expand_dims;
 use crate::{Array, OpError};
 use chunkwise_kernels::{ArrayType, ElementOp, Kernel, ReduceOp};
 use chunkwise_types::{AxisChunks, DType, DTypeKind, Scalar};
+use std::collections::HashSet;
 
-fn raw(a: &Array, axis: usize, labels: &[i64], groups: u64, function: ReduceOp, dtype: DType, dim: Option<&str>) -> Result<Array, OpError> {
-    let n = a.shape().get(axis).copied().unwrap_or(0);
-    if axis >= a.rank() || n != labels.len() as u64 {
-        return Err(OpError::new("groupby", format!("{} labels for an axis of length {n}", labels.len())));
+/// The groups of an axis.
+#[derive(Debug, Clone, Copy)]
+pub struct Groups<'a> {
+    /// The axis.
+    pub axis: usize,
+    /// The group of every index of the axis; -1 is none.
+    pub labels: &'a [i64],
+    /// The number of groups, which is the length of the axis in the result.
+    pub count: u64,
+    /// The name of the axis in the result.
+    pub dim: Option<&'a str>,
+}
+
+/// A reduction of the members of a group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GroupOp {
+    /// The sum, 0 without members: int64 or uint64 of integers and bool, else the dtype of the input.
+    Sum,
+    /// The product, 1 without members; dtypes as for the sum.
+    Prod,
+    /// The mean, NaN without members: float64 of integers and bool, else the dtype of the input.
+    Mean,
+    /// The mean squared deviation from the mean, `Σ |x - mean|² / (n - correction)`; real, and float64 of integers and bool.
+    Var(f64),
+    /// The square root of the variance.
+    Std(f64),
+    /// The least member, NaN (integers: 0) without; not for complex numbers.
+    Min,
+    /// The greatest member, NaN (integers: 0) without; not for complex numbers.
+    Max,
+    /// The number of members that are not NaN, int64.
+    Count,
+    /// True if any member is not zero, as NaN is.
+    Any,
+    /// True if no member is zero.
+    All,
+}
+
+impl GroupOp {
+    /// The name in pipelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupOp::Sum => "groupby_sum",
+            GroupOp::Prod => "groupby_prod",
+            GroupOp::Mean => "groupby_mean",
+            GroupOp::Var(_) => "groupby_var",
+            GroupOp::Std(_) => "groupby_std",
+            GroupOp::Min => "groupby_min",
+            GroupOp::Max => "groupby_max",
+            GroupOp::Count => "groupby_count",
+            GroupOp::Any => "groupby_any",
+            GroupOp::All => "groupby_all",
+        }
     }
-    if labels.iter().any(|&l| l >= groups as i64) {
-        return Err(OpError::new("groupby", format!("a label is not below the number of groups, {groups}")));
-    }
+}
+
+/// How many groups a chunk of the result should hold: about as many as one chunk of the input has.
+///
+/// Where labels only grow along the axis, a chunk of the input has its own groups, and the result is cut as the input is. Where
+/// they come again, as the months of several years do, every chunk of the result needs chunks from everywhere.
+fn group_chunks(chunks: &AxisChunks, labels: &[i64], groups: u64) -> AxisChunks {
+    let size = chunks.max().max(1);
+    let n = labels.len().max(1) as u64;
+    let mut last = -1;
+    let sorted = labels.iter().filter(|&&l| l >= 0).all(|&l| std::mem::replace(&mut last, l) <= l);
+    let per = if sorted {
+        (u128::from(groups) * u128::from(size) + u128::from(n) / 2) / u128::from(n)
+    } else {
+        let mut start = 0;
+        let distinct = |len: u64| {
+            let part = labels.get(start..start + len as usize).unwrap_or(&[]);
+            start += len as usize;
+            part.iter().filter(|&&l| l >= 0).collect::<HashSet<_>>().len()
+        };
+        chunks.to_list().into_iter().map(distinct).max().unwrap_or(1) as u128
+    };
+    AxisChunks::regular(groups, (per as u64).clamp(1, groups.max(1)))
+}
+
+fn raw(a: &Array, by: Groups<'_>, function: ReduceOp, dtype: DType, operation: &str) -> Result<Array, OpError> {
     let (mut shape, mut chunks, mut dims) = (a.shape().to_vec(), a.chunks().clone(), a.dims().to_vec());
-    shape[axis] = groups;
-    chunks.0[axis] = AxisChunks::regular(groups, groups);
-    dims[axis] = dim.map(String::from);
-    let kernel = Kernel::Group { function, axis, labels: labels.to_vec(), groups };
-    Array::apply(kernel, &[a], ArrayType::new(dtype, shape), chunks, dims, &format!("groupby_{}", function.name()))
+    shape[by.axis] = by.count;
+    chunks.0[by.axis] = group_chunks(&a.chunks().0[by.axis], by.labels, by.count);
+    dims[by.axis] = by.dim.map(String::from);
+    if let Some(parts) = function.parts() {
+        shape.push(parts);
+        chunks.0.push(AxisChunks::regular(parts, parts));
+        dims.push(None);
+    }
+    let kernel = Kernel::Group { function, axis: by.axis, labels: by.labels.to_vec(), groups: by.count };
+    Array::apply(kernel, &[a], ArrayType::new(dtype, shape), chunks, dims, operation)
 }
 
-/// The reduction of each group along an axis. `labels[i]` is the group of index `i`, -1 for none; `dim` names the new axis.
-pub fn groupby(a: &Array, axis: usize, labels: &[i64], groups: u64, function: ReduceOp, dim: Option<&str>) -> Result<Array, OpError> {
-    let dtype = function.result_dtype(a.dtype()).map_err(|e| OpError::new("groupby", e.to_string()))?;
-    raw(a, axis, labels, groups, function, dtype, dim)
-}
-
-/// The mean of each group; NaN for a group without members.
-pub fn groupby_mean(a: &Array, axis: usize, labels: &[i64], groups: u64, dim: Option<&str>) -> Result<Array, OpError> {
-    let out = a.dtype().to_inexact();
-    let wide = if out.kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
-    let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
-    let sum = raw(&input, axis, labels, groups, ReduceOp::Sum, wide, dim)?;
-    let mut counts = vec![0i128; groups as usize];
-    for &l in labels.iter().filter(|&&l| l >= 0) {
+/// The number of members of each group, NaN or not, with length 1 on the other axes.
+fn members(a: &Array, by: Groups<'_>) -> Result<Array, OpError> {
+    let mut counts = vec![0i128; by.count as usize];
+    for &l in by.labels.iter().filter(|&&l| l >= 0) {
         counts[l as usize] += 1;
     }
-    let mut count = constant(counts.into_iter().map(Scalar::Int).collect(), &[groups], DType::Float64)?;
-    for _ in axis + 1..a.rank() {
-        count = expand_dims(&count, count.rank())?;
+    let mut out = constant(counts.into_iter().map(Scalar::Int).collect(), &[by.count], DType::Int64)?;
+    for axis in (0..a.rank()).filter(|&i| i != by.axis) {
+        out = expand_dims(&out, axis)?;
     }
-    astype(&elementwise(ElementOp::Divide, &[(&sum).into(), (&count).into()])?, out)
+    Ok(out)
+}
+
+/// The elements with NaN replaced.
+fn filled(a: &Array, value: f64) -> Result<Array, OpError> {
+    let nan = elementwise(ElementOp::Isnan, &[a.into()])?;
+    elementwise(ElementOp::Where, &[(&nan).into(), Scalar::Float(value).into(), a.into()])
+}
+
+fn variance(a: &Array, by: Groups<'_>, correction: f64, skip_nan: bool, operation: &str) -> Result<Array, OpError> {
+    if a.dtype().kind() == DTypeKind::Complex {
+        // NaN in one part makes the element NaN, so both parts must leave it out.
+        let whole = |op| -> Result<Array, OpError> {
+            let part = elementwise(op, &[a.into()])?;
+            let nan = elementwise(ElementOp::Isnan, &[a.into()])?;
+            let part = elementwise(ElementOp::Where, &[(&nan).into(), Scalar::Float(f64::NAN).into(), (&part).into()])?;
+            variance(&part, by, correction, skip_nan, operation)
+        };
+        return elementwise(ElementOp::Add, &[(&whole(ElementOp::Real)?).into(), (&whole(ElementOp::Imag)?).into()]);
+    }
+    let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
+    let moments = raw(&input, by, ReduceOp::Moments { skip_nan }, DType::Float64, operation)?;
+    let (n, m2) = (item(&moments, a.rank(), 0)?, item(&moments, a.rank(), 2)?);
+    let free = elementwise(ElementOp::Subtract, &[(&n).into(), Scalar::Float(correction).into()])?;
+    let enough = elementwise(ElementOp::Greater, &[(&free).into(), Scalar::Float(0.0).into()])?;
+    let ratio = elementwise(ElementOp::Divide, &[(&m2).into(), (&free).into()])?;
+    let out = elementwise(ElementOp::Where, &[(&enough).into(), (&ratio).into(), Scalar::Float(f64::NAN).into()])?;
+    astype(&out, a.dtype().to_inexact())
+}
+
+/// The reduction of each group along an axis. With `skip_nan`, elements that are NaN are left out.
+///
+/// ```
+/// use chunkwise_ops::{create, group::{GroupOp, Groups, groupby}};
+/// use chunkwise_types::{DType, Scalar};
+/// let x = create::full(&[4, 3], Scalar::Int(1), DType::Float32, None)?;
+/// let by = Groups { axis: 0, labels: &[0, 1, 0, -1], count: 2, dim: Some("month") };
+/// let mean = groupby(&x, by, GroupOp::Mean, true)?;
+/// assert_eq!((mean.shape(), mean.dtype()), (&[2, 3][..], DType::Float32));
+/// # Ok::<(), chunkwise_ops::OpError>(())
+/// ```
+///
+/// # Errors
+/// If there is not one label for each index, a label is not below the number of groups, or the dtype has no such reduction.
+pub fn groupby(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> Result<Array, OpError> {
+    let name = function.name();
+    let bad = |p: String| Err(OpError::new(name, p));
+    let n = a.shape().get(by.axis).copied().unwrap_or(0);
+    if by.axis >= a.rank() || n != by.labels.len() as u64 {
+        return bad(format!("{} labels for an axis of length {n}", by.labels.len()));
+    }
+    if by.count > 1 << 24 {
+        return bad(format!("{} groups are too many", by.count));
+    }
+    if let Some(l) = by.labels.iter().find(|&&l| l < -1 || l >= by.count as i64) {
+        return bad(format!("the label {l} is neither a group below {} nor -1 for none", by.count));
+    }
+    let inexact = a.dtype().is_inexact();
+    let skip = skip_nan && inexact;
+    let plain = |a: &Array, op: ReduceOp| {
+        let dtype = op.result_dtype(a.dtype()).map_err(|e| OpError::new(name, e.to_string()))?;
+        raw(a, by, op, dtype, name)
+    };
+    let there = || elementwise(ElementOp::LogicalNot, &[(&elementwise(ElementOp::Isnan, &[a.into()])?).into()]);
+    match function {
+        GroupOp::Sum if skip => plain(&filled(a, 0.0)?, ReduceOp::Sum),
+        GroupOp::Prod if skip => plain(&filled(a, 1.0)?, ReduceOp::Prod),
+        GroupOp::Sum => plain(a, ReduceOp::Sum),
+        GroupOp::Prod => plain(a, ReduceOp::Prod),
+        GroupOp::Any => plain(a, ReduceOp::Any),
+        GroupOp::All => plain(a, ReduceOp::All),
+        GroupOp::Mean => {
+            let input = if inexact { a.clone() } else { astype(a, DType::Float64)? };
+            plain(&input, ReduceOp::Mean { skip_nan: skip })
+        }
+        GroupOp::Var(correction) => variance(a, by, correction, skip, name),
+        GroupOp::Std(correction) => elementwise(ElementOp::Sqrt, &[(&variance(a, by, correction, skip, name)?).into()]),
+        GroupOp::Min | GroupOp::Max => {
+            let (op, neutral) = if function == GroupOp::Min { (ReduceOp::Min, f64::INFINITY) } else { (ReduceOp::Max, f64::NEG_INFINITY) };
+            if !skip || a.dtype().kind() == DTypeKind::Complex {
+                return plain(a, op);
+            }
+            let none = elementwise(ElementOp::LogicalNot, &[(&plain(&there()?, ReduceOp::Any)?).into()])?;
+            let out = plain(&filled(a, neutral)?, op)?;
+            elementwise(ElementOp::Where, &[(&none).into(), Scalar::Float(f64::NAN).into(), (&out).into()])
+        }
+        GroupOp::Count if inexact => plain(&there()?, ReduceOp::CountNonzero),
+        GroupOp::Count => {
+            // Nothing to read: every element counts.
+            let mut shape = a.shape().to_vec();
+            shape[by.axis] = by.count;
+            let mut dims = a.dims().to_vec();
+            dims[by.axis] = by.dim.map(String::from);
+            let out = broadcast_to(&members(a, by)?, &shape)?;
+            let mut chunks = a.chunks().clone();
+            chunks.0[by.axis] = AxisChunks::regular(by.count, by.count);
+            Ok(out.rechunked(chunks).with_dims(dims))
+        }
+    }
 }

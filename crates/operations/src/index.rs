@@ -64,11 +64,13 @@ fn sliced(a: &Array, axis: usize, map: AxisMap, len: u64, cut: AxisChunks) -> Re
 }
 
 /// Chunks of a slice: as many elements a chunk as the input's chunks hold.
+///
+/// A slice shorter than a chunk keeps the chunk's length, so that it finds its grid again when it is padded.
 fn slice_chunks(input: &AxisChunks, start: u64, step: i64, len: u64) -> AxisChunks {
     match input {
         _ if len == 0 => AxisChunks::regular(0, 1),
         AxisChunks::Regular { size, .. } if step.unsigned_abs() > 1 || (step == 1 && start.is_multiple_of(*size)) => {
-            AxisChunks::regular(len, size.div_ceil(step.unsigned_abs()).min(len))
+            AxisChunks::regular(len, size.div_ceil(step.unsigned_abs()))
         }
         _ if input.count() > 4096 => AxisChunks::regular(len, input.max().min(len)),
         _ => {
@@ -80,7 +82,10 @@ fn slice_chunks(input: &AxisChunks, start: u64, step: i64, len: u64) -> AxisChun
                 list.push(room.min(len - i));
                 i += room;
             }
-            AxisChunks::from_list(list)
+            match input {
+                AxisChunks::Regular { size, .. } if list.len() == 1 => AxisChunks::regular(len, *size),
+                _ => AxisChunks::from_list(list),
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod calendar;
 pub mod create;
+pub mod einsum;
 pub mod elementwise;
 mod error;
 mod graph;
@@ -13,6 +14,7 @@ pub mod index;
 pub mod linalg;
 pub mod manipulate;
 pub mod reduce;
+pub mod stencil;
 
 pub use error::OpError;
 pub use graph::{Array, Definition, Source};

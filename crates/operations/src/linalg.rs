@@ -38,7 +38,7 @@ pub fn contract(a: &Array, b: &Array, ia: &[u32], ib: &[u32], out: &[u32], opera
             *d = None;
         }
     }
-    let kernel = Kernel::Contract(Contract { a: ia.to_vec(), b: ib.to_vec(), out: out.to_vec() });
+    let kernel = Kernel::Contract(Contract { a: ia.to_vec(), b: ib.to_vec(), out: out.to_vec(), segments: None });
     let (a, b) = (astype(a, dtype)?, astype(b, dtype)?);
     Array::apply(kernel, &[&a, &b], ArrayType::new(dtype, shape), ChunkGrid(chunks), dims, operation)
 }

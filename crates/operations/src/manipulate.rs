@@ -103,6 +103,14 @@ pub fn roll(a: &Array, shift: i64, axis: usize) -> Result<Array, OpError> {
     gather(a, axes, a.shape().to_vec(), a.chunks().clone(), zero(a), "roll")
 }
 
+/// The length of a whole chunk.
+fn nominal(chunks: &AxisChunks) -> u64 {
+    match chunks {
+        AxisChunks::Regular { size, .. } => (*size).max(1),
+        AxisChunks::Irregular(_) => chunks.max().max(1),
+    }
+}
+
 /// Elements added before and after along every axis.
 pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Result<Array, OpError> {
     if widths.len() != a.rank() {
@@ -124,10 +132,59 @@ pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Res
             .checked_add(before)
             .and_then(|n| n.checked_add(after))
             .ok_or_else(|| OpError::new("pad", "the widths are too large"))?;
-        chunks.0[i] = AxisChunks::regular(shape[i], a.chunks().0[i].max().max(1));
+        let own = &a.chunks().0[i];
+        // One chunk stays one, unless it would become a much larger one.
+        let size = if own.count() <= 1 && shape[i] <= nominal(own).saturating_mul(2) { shape[i].max(nominal(own)) } else { nominal(own) };
+        chunks.0[i] = AxisChunks::regular(shape[i], size);
         axes.push(AxisMap::Pad { before, mode });
     }
     gather(a, axes, shape, chunks, fill, "pad")
+}
+
+/// The whole array again and again along each axis. Missing `repetitions` are of the first axes, missing axes are new ones before.
+pub fn tile(a: &Array, repetitions: &[u64]) -> Result<Array, OpError> {
+    let new = repetitions.len().saturating_sub(a.rank());
+    let a = (0..new).try_fold(a.clone(), |a, _| expand_dims(&a, 0))?;
+    let mut times = vec![1; a.rank() - repetitions.len()];
+    times.extend(repetitions);
+    let (mut axes, mut shape, mut chunks) = (Vec::new(), Vec::new(), a.chunks().clone());
+    for (i, &k) in times.iter().enumerate() {
+        let n = a.shape()[i].checked_mul(k).ok_or_else(|| OpError::new("tile", "the repetitions are too many"))?;
+        shape.push(n);
+        // Going on at the beginning is what padding by wrapping does.
+        axes.push(if k == 1 { AxisMap::ALL } else { AxisMap::Pad { before: 0, mode: PadMode::Wrap } });
+        if k != 1 {
+            chunks.0[i] = AxisChunks::regular(n, nominal(&a.chunks().0[i]));
+        }
+    }
+    gather(&a, axes, shape, chunks, zero(&a), "tile")
+}
+
+/// Every element along an axis `times` times, one after the other.
+pub fn repeat(a: &Array, times: u64, axis: usize) -> Result<Array, OpError> {
+    let n = *a.shape().get(axis).ok_or_else(|| OpError::new("repeat", format!("there is no axis {axis}")))?;
+    let len = n.checked_mul(times).ok_or_else(|| OpError::new("repeat", "the repetitions are too many"))?;
+    if times == 1 {
+        return Ok(a.clone());
+    }
+    let (mut axes, mut shape, mut chunks) = (vec![AxisMap::ALL; a.rank()], a.shape().to_vec(), a.chunks().clone());
+    axes[axis] = AxisMap::Repeat { times: times.max(1) };
+    shape[axis] = len;
+    chunks.0[axis] = AxisChunks::regular(len, nominal(&a.chunks().0[axis]).saturating_mul(times));
+    gather(a, axes, shape, chunks, zero(a), "repeat")
+}
+
+/// The element `i` along an axis `times[i]` times.
+pub fn repeat_each(a: &Array, times: &[u64], axis: usize) -> Result<Array, OpError> {
+    let n = *a.shape().get(axis).ok_or_else(|| OpError::new("repeat", format!("there is no axis {axis}")))?;
+    if times.len() as u64 != n {
+        return Err(OpError::new("repeat", format!("{} numbers of repetitions for an axis of length {n}", times.len())));
+    }
+    if times.iter().try_fold(0u64, |s, &t| s.checked_add(t)).is_none_or(|s| s > 1 << 24) {
+        return Err(OpError::new("repeat", "the repetitions are too many"));
+    }
+    let list: Vec<i64> = (0..).zip(times).flat_map(|(i, &t)| std::iter::repeat_n(i, t as usize)).collect();
+    crate::index::take(a, &list, axis)
 }
 
 /// The `n`-th difference of neighbours along an axis.

@@ -1,9 +1,15 @@
 //! The functions of the expression language: one table for dispatch, suggestions and help.
 
-use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail, no_dim};
+mod args;
+mod groups;
+mod products;
+mod windows;
+
+use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
 use crate::{Expr, ast::ExprKind};
-use chunkwise_kernels::{Distribution, ElementOp, PadMode, ReduceOp};
-use chunkwise_ops::{Array, calendar, create, elementwise, group, index, linalg, manipulate, reduce};
+use args::Args;
+use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
+use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
 use std::ops::Range;
 
@@ -18,22 +24,33 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("broadcast_to", "broadcast_to(x, shape)"),
     ("clip", "clip(x, low, high)"),
     ("concat", "concat([x, y], axis=0)"),
+    ("convolve", "convolve(x, weights, dim=None, mode=\"none\", value=0)"),
     ("count_nonzero", "count_nonzero(x, dim=None, keepdims=False)"),
     ("diff", "diff(x, n=1, axis=-1)"),
+    ("einsum", "einsum(\"ij,jk->ik\", x, y, ...)"),
     ("expand_dims", "expand_dims(x, axis)"),
     ("eye", "eye(n, m=None, k=0, dtype=\"float64\", chunks=None)"),
     ("flip", "flip(x, dim=None)"),
     ("full", "full(shape, value, dtype=None, chunks=None)"),
+    ("groupby_all", "groupby_all(x, \"time.month\") or groupby_all(x, labels, axis=0)"),
+    ("groupby_any", "groupby_any(x, \"time.month\") or groupby_any(x, labels, axis=0)"),
     ("groupby_count", "groupby_count(x, \"time.month\") or groupby_count(x, labels, axis=0)"),
-    ("groupby_max", "groupby_max(x, \"time.month\") or groupby_max(x, labels, axis=0)"),
-    ("groupby_mean", "groupby_mean(x, \"time.month\") or groupby_mean(x, labels, axis=0)"),
-    ("groupby_min", "groupby_min(x, \"time.month\") or groupby_min(x, labels, axis=0)"),
-    ("groupby_sum", "groupby_sum(x, \"time.month\") or groupby_sum(x, labels, axis=0)"),
+    ("groupby_max", "groupby_max(x, \"time.month\", skipna=True) or groupby_max(x, labels, axis=0)"),
+    ("groupby_mean", "groupby_mean(x, \"time.month\", skipna=True) or groupby_mean(x, labels, axis=0)"),
+    ("groupby_min", "groupby_min(x, \"time.month\", skipna=True) or groupby_min(x, labels, axis=0)"),
+    ("groupby_prod", "groupby_prod(x, \"time.month\", skipna=True) or groupby_prod(x, labels, axis=0)"),
+    ("groupby_std", "groupby_std(x, \"time.month\", correction=0, skipna=True) or groupby_std(x, labels, axis=0)"),
+    ("groupby_sum", "groupby_sum(x, \"time.month\", skipna=True) or groupby_sum(x, labels, axis=0)"),
+    ("groupby_var", "groupby_var(x, \"time.month\", correction=0, skipna=True) or groupby_var(x, labels, axis=0)"),
     ("linspace", "linspace(start, stop, num, endpoint=True, chunks=None)"),
     ("matmul", "matmul(x, y)"),
     ("max", "max(x, dim=None, keepdims=False)"),
     ("mean", "mean(x, dim=None, keepdims=False)"),
     ("min", "min(x, dim=None, keepdims=False)"),
+    ("moving_max", "moving_max(x, time=5, mode=\"none\", value=0) or moving_max(x, 5, axis=0)"),
+    ("moving_mean", "moving_mean(x, time=5, mode=\"none\", value=0) or moving_mean(x, 5, axis=0)"),
+    ("moving_min", "moving_min(x, time=5, mode=\"none\", value=0) or moving_min(x, 5, axis=0)"),
+    ("moving_sum", "moving_sum(x, time=5, mode=\"none\", value=0) or moving_sum(x, 5, axis=0)"),
     ("nanmax", "nanmax(x, dim=None, keepdims=False)"),
     ("nanmean", "nanmean(x, dim=None, keepdims=False)"),
     ("nanmin", "nanmin(x, dim=None, keepdims=False)"),
@@ -48,15 +65,18 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("prod", "prod(x, dim=None, keepdims=False)"),
     ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
     ("rechunk", "rechunk(x, time=-1, lat=10)"),
+    ("repeat", "repeat(x, times, axis=None)"),
     ("reshape", "reshape(x, shape)"),
     ("roll", "roll(x, shift, axis=0)"),
     ("sel", "sel(climatology, \"time.month\") or sel(x, labels, axis=0)"),
     ("squeeze", "squeeze(x, axis)"),
     ("stack", "stack([x, y], axis=0)"),
     ("std", "std(x, dim=None, correction=0, keepdims=False)"),
+    ("stencil", "stencil(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], dim=None, mode=\"none\", value=0)"),
     ("sum", "sum(x, dim=None, keepdims=False)"),
     ("take", "take(x, indices, axis=0)"),
     ("tensordot", "tensordot(x, y, axes=2)"),
+    ("tile", "tile(x, [2, 3])"),
     ("var", "var(x, dim=None, correction=0, keepdims=False)"),
     ("vecdot", "vecdot(x, y, axis=-1)"),
     ("zeros", "zeros(shape, dtype=\"float64\", chunks=None)"),
@@ -82,119 +102,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("left_shift", "bitwise_left_shift"),
     ("right_shift", "bitwise_right_shift"),
 ];
-
-/// Evaluated arguments.
-struct Args<'a> {
-    function: &'a str,
-    values: Vec<Value>,
-    named: Vec<(String, Value)>,
-    span: &'a Range<usize>,
-}
-
-impl Args<'_> {
-    /// The argument at a position or under a name.
-    fn get(&mut self, position: usize, name: &str) -> Option<Value> {
-        if let Some(i) = self.named.iter().position(|(n, _)| n == name) {
-            return Some(self.named.remove(i).1);
-        }
-        self.values.get_mut(position).map(|v| std::mem::replace(v, Value::None))
-    }
-
-    fn need(&mut self, position: usize, name: &str) -> Result<Value, BuildError> {
-        match self.get(position, name) {
-            Some(v) => Ok(v),
-            None => fail(self.span, format!("{}() needs its argument '{name}'", self.function)),
-        }
-    }
-
-    fn array(&mut self, position: usize, name: &str) -> Result<Array, BuildError> {
-        self.need(position, name)?.array(self.span)
-    }
-
-    fn int(&mut self, position: usize, name: &str, default: i64) -> Result<i64, BuildError> {
-        self.get(position, name).map_or(Ok(default), |v| v.int(self.span))
-    }
-
-    fn float(&mut self, position: usize, name: &str, default: f64) -> Result<f64, BuildError> {
-        match self.get(position, name) {
-            None => Ok(default),
-            Some(Value::Scalar(s)) => Ok(s.as_f64()),
-            Some(_) => fail(self.span, format!("'{name}' must be a number")),
-        }
-    }
-
-    fn flag(&mut self, position: usize, name: &str, default: bool) -> Result<bool, BuildError> {
-        match self.get(position, name) {
-            None => Ok(default),
-            Some(Value::Scalar(Scalar::Bool(b))) => Ok(b),
-            Some(_) => fail(self.span, format!("'{name}' must be True or False")),
-        }
-    }
-
-    fn text(&mut self, position: usize, name: &str) -> Result<Option<String>, BuildError> {
-        match self.get(position, name) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Str(s)) => Ok(Some(s)),
-            Some(_) => fail(self.span, format!("'{name}' must be a text in quotes")),
-        }
-    }
-
-    fn dtype(&mut self, position: usize) -> Result<Option<DType>, BuildError> {
-        match self.text(position, "dtype")? {
-            None => Ok(None),
-            Some(t) => t.parse().map(Some).or_else(|e: String| fail(self.span, e)),
-        }
-    }
-
-    fn lengths(&self, v: &Value, name: &str) -> Result<Vec<u64>, BuildError> {
-        let list = v.ints(self.span)?;
-        list.into_iter().map(|n| u64::try_from(n).or_else(|_| fail(self.span, format!("'{name}' must not be negative")))).collect()
-    }
-
-    fn chunks(&mut self) -> Result<Option<Vec<u64>>, BuildError> {
-        let v = self.get(usize::MAX, "chunks");
-        v.map(|v| self.lengths(&v, "chunks")).transpose()
-    }
-
-    fn axis_of(&self, a: &Array, v: &Value, extra: usize) -> Result<usize, BuildError> {
-        if let Value::Str(name) = v {
-            return match a.axis_named(name) {
-                Some(axis) => Ok(axis),
-                None => fail(self.span, no_dim(a, name)),
-            };
-        }
-        let (i, n) = (v.int(self.span)?, (a.rank() + extra) as i64);
-        if i < -n || i >= n {
-            return fail(self.span, format!("axis {i} is out of bounds for an array with {} axes", a.rank()));
-        }
-        Ok(i.rem_euclid(n) as usize)
-    }
-
-    /// One axis, by `dim=` or `axis=` or a position.
-    fn axis(&mut self, a: &Array, position: usize, default: i64, extra: usize) -> Result<usize, BuildError> {
-        let v = self.get(usize::MAX, "dim").or_else(|| self.get(position, "axis")).unwrap_or(Value::Scalar(Scalar::Int(default.into())));
-        self.axis_of(a, &v, extra)
-    }
-
-    /// Any number of axes; `None` is all of them.
-    fn axes(&mut self, a: &Array, position: usize) -> Result<Option<Vec<usize>>, BuildError> {
-        match self.get(usize::MAX, "dim").or_else(|| self.get(position, "axis")) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::List(items)) => items.iter().map(|v| self.axis_of(a, v, 0)).collect::<Result<Vec<_>, _>>().map(Some),
-            Some(v) => Ok(Some(vec![self.axis_of(a, &v, 0)?])),
-        }
-    }
-
-    /// Refuses arguments that nothing took.
-    fn done(&self) -> Result<(), BuildError> {
-        match self.named.first() {
-            Some((n, _)) => {
-                fail(self.span, format!("{}() has no argument '{n}'; it is called as {}", self.function, signature(self.function)))
-            }
-            None => Ok(()),
-        }
-    }
-}
 
 fn signature(name: &str) -> String {
     FUNCTIONS.iter().find(|(n, _)| *n == name).map_or_else(|| format!("{name}(x, ...)"), |(_, s)| (*s).to_string())
@@ -222,14 +129,15 @@ pub(crate) fn call(
     let named = kwargs.iter().map(|(n, e)| Ok((n.clone(), build_expr(e, scope)?))).collect::<Result<Vec<_>, BuildError>>()?;
     let mut a = Args { function: name, values, named, span };
     if let Some(op) = element {
+        let values = std::mem::take(&mut a.values);
         a.done()?;
-        let operands = a.values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
+        let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
         return apply(*op, &operands, span);
     }
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
-        "groupby_sum" | "groupby_mean" | "groupby_min" | "groupby_max" | "groupby_count" => grouped(&mut a, scope)?,
-        "sel" => select(&mut a, scope)?,
+        _ if name.starts_with("groupby_") => groups::grouped(&mut a, scope)?,
+        "sel" => groups::select(&mut a, scope)?,
         _ => plain(&mut a)?,
     };
     a.done()?;
@@ -303,7 +211,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 },
             };
             let default = if name == "full" { value.default_dtype() } else { DType::Float64 };
-            let dtype = a.dtype(usize::MAX)?.unwrap_or(default);
+            let dtype = a.dtype(if name == "full" { 2 } else { 1 })?.unwrap_or(default);
             create::full(&shape, value, dtype, a.chunks()?.as_deref())
         }
         "arange" | "linspace" => {
@@ -317,7 +225,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             let Some(first) = first else { return fail(span, format!("it is called as {}", signature(name))) };
             let (start, stop) = second.map_or((Scalar::Int(0), first), |s| (first, s));
             if name == "arange" {
-                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(usize::MAX)?, a.chunks()?.as_deref())
+                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(3)?, a.chunks()?.as_deref())
             } else {
                 let num = third.map_or(50, Scalar::as_i128);
                 let Ok(num) = u64::try_from(num) else { return fail(span, "'num' must not be negative") };
@@ -330,7 +238,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             if n < 0 || m < 0 {
                 return fail(span, "lengths must not be negative");
             }
-            create::eye(n as u64, m as u64, k, a.dtype(usize::MAX)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::eye(n as u64, m as u64, k, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
         }
         "random" => {
             let shape = a.need(0, "shape")?;
@@ -341,7 +249,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
                 Some("normal") => Distribution::Normal,
                 Some(other) => return fail(span, format!("there is no distribution '{other}'; there are uniform and normal")),
             };
-            create::random(&shape, seed, kind, a.dtype(usize::MAX)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::random(&shape, seed, kind, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
         }
         "concat" | "stack" => {
             let Value::List(items) = a.need(0, "arrays")? else { return fail(span, format!("{name}() takes a list of arrays")) };
@@ -396,59 +304,32 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             let x = a.array(0, "x")?;
             manipulate::reshape(&x, &a.need(1, "shape")?.ints(span)?)
         }
-        "pad" => {
-            let x = a.array(0, "x")?;
-            let Value::List(items) = a.need(1, "widths")? else { return fail(span, "the widths must be a list of [before, after]") };
-            let mut widths = Vec::new();
-            for item in &items {
-                match a.lengths(item, "widths")?.as_slice() {
-                    [before, after] => widths.push((*before, *after)),
-                    _ => return fail(span, "the widths must be a list of [before, after]"),
-                }
-            }
-            let mode = match a.text(2, "mode")?.as_deref() {
-                None | Some("constant") => PadMode::Constant,
-                Some("edge") => PadMode::Edge,
-                Some("reflect") => PadMode::Reflect,
-                Some("symmetric") => PadMode::Symmetric,
-                Some("wrap") => PadMode::Wrap,
-                Some(other) => {
-                    return fail(span, format!("there is no mode '{other}'; there are constant, edge, reflect, symmetric, wrap"));
-                }
-            };
-            let fill = match a.get(3, "value") {
-                Some(Value::Scalar(s)) => s,
-                None => Scalar::Int(0),
-                Some(_) => return fail(span, "the value must be a number"),
-            };
-            manipulate::pad(&x, &widths, mode, fill)
+        "tile" => {
+            let (x, times) = (a.array(0, "x")?, a.need(1, "repetitions")?);
+            manipulate::tile(&x, &a.lengths(&times, "repetitions")?)
         }
-        "matmul" => linalg::matmul(&a.array(0, "x")?, &a.array(1, "y")?),
-        "outer" => linalg::outer(&a.array(0, "x")?, &a.array(1, "y")?),
-        "vecdot" => {
-            let (x, y) = (a.array(0, "x")?, a.array(1, "y")?);
-            linalg::vecdot(&x, &y, a.axis(&x, 2, -1, 0)?)
-        }
-        "tensordot" => {
-            let (x, y) = (a.array(0, "x")?, a.array(1, "y")?);
-            let (left, right) = match a.get(2, "axes") {
-                Some(Value::List(items)) if items.len() == 2 => {
-                    let axes = |x: &Array, v: &Value| match v {
-                        Value::List(l) => l.iter().map(|v| a.axis_of(x, v, 0)).collect::<Result<Vec<_>, _>>(),
-                        v => Ok(vec![a.axis_of(x, v, 0)?]),
-                    };
-                    (axes(&x, &items[0])?, axes(&y, &items[1])?)
-                }
-                other => {
-                    let n = other.map_or(Ok(2), |v| v.int(span))?;
-                    if n < 0 || n as usize > x.rank().min(y.rank()) {
-                        return fail(span, "there are not so many axes to sum over");
+        "repeat" => {
+            let (mut x, times) = (a.array(0, "x")?, a.need(1, "repeats")?);
+            let axes = a.axes(&x, 2)?;
+            let axis = match axes.as_deref() {
+                Some(&[axis]) => axis,
+                Some(_) => return fail(span, "repeat() takes one axis"),
+                None => {
+                    if x.rank() != 1 {
+                        x = manipulate::reshape(&x, &[-1]).map_err(at(span))?;
                     }
-                    ((x.rank() - n as usize..x.rank()).collect(), (0..n as usize).collect())
+                    0
                 }
             };
-            linalg::tensordot(&x, &y, &left, &right)
+            match a.lengths(&times, "repeats")?.as_slice() {
+                [times] => manipulate::repeat(&x, *times, axis),
+                list => manipulate::repeat_each(&x, list, axis),
+            }
         }
+        "pad" => return windows::pad(a),
+        "moving_sum" | "moving_mean" | "moving_min" | "moving_max" => return windows::moving_function(a),
+        "stencil" | "convolve" => return windows::weighted_sum(a),
+        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" => return products::call(a),
         other => return fail(span, format!("there is no function '{other}'")),
     }
     .map_err(at(span))
@@ -466,63 +347,4 @@ fn rechunk(a: &mut Args<'_>) -> Result<Array, BuildError> {
         grid.0[axis] = AxisChunks::regular(n, if size < 0 { n } else { (size as u64).min(n) });
     }
     Ok(x.rechunked(ChunkGrid(grid.0)))
-}
-
-/// The dimension, if it is named; the group of each index; the value of each group; the part of time.
-type Groups = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
-
-fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Groups, BuildError> {
-    let span = a.span;
-    match a.need(1, "by")? {
-        Value::Str(text) => {
-            let Some((dim, part)) = text.split_once('.') else { return fail(span, format!("'{text}' must be like \"time.month\"")) };
-            let time = (scope.time)(dim).or_else(|e| fail(span, e))?;
-            let moments = calendar::decode(&time.values, &time.units, &time.calendar).or_else(|e| fail(span, e))?;
-            let (labels, values) = calendar::labels(&moments, part).or_else(|e| fail(span, e))?;
-            Ok((Some(dim.into()), labels, values, Some(part.into())))
-        }
-        v => {
-            let labels = v.ints(span)?;
-            let groups = labels.iter().max().map_or(0, |m| m + 1).max(0);
-            Ok((None, labels, (0..groups).collect(), None))
-        }
-    }
-}
-
-fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
-    let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, values, part) = group_labels(a, scope)?;
-    let axis = match &dim {
-        Some(d) => a.axis_of(&x, &Value::Str(d.clone()), 0)?,
-        None => a.axis(&x, 2, 0, 0)?,
-    };
-    let n = values.len() as u64;
-    if let Some(part) = &part {
-        scope.groups.borrow_mut().insert(part.clone(), values);
-    }
-    let part = part.as_deref();
-    match a.function {
-        "groupby_mean" => group::groupby_mean(&x, axis, &labels, n, part),
-        "groupby_sum" => group::groupby(&x, axis, &labels, n, ReduceOp::Sum, part),
-        "groupby_min" => group::groupby(&x, axis, &labels, n, ReduceOp::Min, part),
-        "groupby_max" => group::groupby(&x, axis, &labels, n, ReduceOp::Max, part),
-        _ => elementwise::elementwise(ElementOp::Equal, &[(&x).into(), (&x).into()])
-            .and_then(|same| group::groupby(&same, axis, &labels, n, ReduceOp::CountNonzero, part)),
-    }
-    .map_err(at(span))
-}
-
-fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
-    let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, _, part) = group_labels(a, scope)?;
-    let axis = match &part {
-        Some(p) => a.axis_of(&x, &Value::Str(p.clone()), 0)?,
-        None => a.axis(&x, 2, 0, 0)?,
-    };
-    let out = index::take(&x, &labels, axis).map_err(at(span))?;
-    let mut dims = out.dims().to_vec();
-    if dim.is_some() {
-        dims[axis] = dim;
-    }
-    Ok(out.with_dims(dims))
 }

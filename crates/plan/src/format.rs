@@ -67,6 +67,10 @@ pub struct PlanArray {
     /// Sharded arrays: the shape of the chunks inside a shard, which can be read one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner_chunk: Option<Vec<u64>>,
+    /// Chunks are stored as they are in memory (no compression, native byte order, no shards), so that tasks may read byte ranges of
+    /// them. If this is left out, tasks are taken to read whole chunks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
     /// Inputs: the metadata document as the storage layer keeps it, so that tasks need not read it again. May be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,

@@ -29,10 +29,8 @@ pub struct Need {
     pub total: u64,
 }
 
-/// Encoded chunks that may be in memory at once while reading chunks of this many decoded bytes.
-pub fn reads_in_flight(chunk_bytes: u64) -> u64 {
-    ((32 << 20) / chunk_bytes.max(1)).clamp(1, 8)
-}
+/// Bytes of short runs, or of encoded inner chunks, that are read together.
+const READ_BUFFER: u64 = 8 << 20;
 
 /// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
@@ -42,33 +40,79 @@ fn encoded(bytes: u64) -> u64 {
     bytes + bytes / 100 + 4096
 }
 
-/// Bytes of the largest chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
+/// Bytes of a stored chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
 fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
-    let full: u64 = grid.0.iter().fold(1, |a, c| {
-        a.saturating_mul(match c {
-            chunkwise_types::AxisChunks::Regular { size, .. } => *size,
-            c => c.max(),
-        })
-    });
-    full.saturating_mul(array.dtype.size())
+    chunkwise_types::volume(&grid.stored_shape()).saturating_mul(array.dtype.size())
+}
+
+/// Bytes beside the destination while a region of an array is read: chunks are read one after another.
+fn reading(array: &PlanArray) -> u64 {
+    if array.raw {
+        // Long runs are read into place, short ones through a buffer.
+        return READ_BUFFER + (1 << 20);
+    }
+    let chunk = chunk_bytes(array, &array.read_grid());
+    let one = encoded(chunk).saturating_add(chunk);
+    if array.inner_chunk.is_none() {
+        return one;
+    }
+    // The index of a shard twice (as bytes and as entries), the list of what is wanted, and inner chunks that lie together.
+    let inner = chunk_bytes(array, &array.grid) / chunk.max(1);
+    one.saturating_add(READ_BUFFER).saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
+}
+
+/// Bytes beside the block of a task while one of its chunks is written.
+fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
+    let chunk = chunk_bytes(array, &array.grid);
+    let Some(encoding) = &array.encoding else { return chunk.saturating_add(encoded(chunk)) };
+    if encoding.shards.is_some() {
+        let inner = chunk_bytes(array, &array.read_grid());
+        let copy = if contiguous { 0 } else { chunk };
+        let count = chunk / inner.max(1);
+        return copy.saturating_add(encoded(chunk)).saturating_add(inner * 2).saturating_add(count.saturating_mul(48));
+    }
+    // A chunk that is the whole block, unpadded, is encoded from where it is.
+    let exact = contiguous && *tasks == array.grid && array.shape.iter().zip(array.grid.stored_shape()).all(|(n, c)| n % c.max(1) == 0);
+    let copy = if exact { 0 } else { chunk };
+    copy.saturating_add(if encoding.codec == crate::Codec::None { 0 } else { encoded(chunk) })
 }
 
 fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
     regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
 }
 
+/// Arrays up to this size stay in memory between the steps of a fold, if the steps need the same region.
+const KEEP: u64 = 32 << 20;
+
+/// True if a region of this array may be kept from one step of a fold to the next.
+pub fn keeps(array: &PlanArray) -> bool {
+    chunkwise_types::volume(&array.shape).saturating_mul(array.dtype.size()) <= KEEP
+}
+
+/// The order in which the leaves of a program are loaded: those that may be there already, then those that take most memory to read,
+/// while little else is held.
+pub fn load_order(arrays: &BTreeMap<String, PlanArray>, program: &Program) -> Vec<usize> {
+    let key = |k: &usize| {
+        let array = program.steps[*k].read.as_ref().and_then(|name| arrays.get(name));
+        array.map(|a| (!keeps(a), std::cmp::Reverse(reading(a))))
+    };
+    let mut order: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some()).collect();
+    order.sort_by_key(key);
+    order
+}
+
 /// Bytes of one evaluation: (leaves, reading, tile).
 fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> (u64, u64, u64) {
-    let (mut leaves, mut reading) = (0u64, 0u64);
-    for (k, step) in program.steps.iter().enumerate() {
-        if let Some(array) = step.read.as_ref().and_then(|name| arrays.get(name))
-            && !pass.demands[k].is_empty()
-        {
+    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts.
+    let (mut leaves, mut peak) = (0u64, 0u64);
+    for k in load_order(arrays, program) {
+        let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
+        if let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) {
             leaves = leaves.saturating_add(bytes_of(program, k, &pass.demands[k]));
-            let chunk = chunk_bytes(array, &array.read_grid());
-            reading = reading.max(reads_in_flight(chunk).saturating_mul(encoded(chunk)).saturating_add(chunk));
+            peak = peak.max(leaves.saturating_add(reading(array)));
         }
     }
+    let buffers = peak.saturating_sub(leaves);
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
     let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
@@ -98,13 +142,13 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
             tile = tile.saturating_add(bytes_of(program, k, &demands[k]));
         }
     }
-    // Folding a tile may convert it and keeps partial sums of it.
+    // Folding a tile may convert it.
     let want: u64 = pass
         .wants
         .iter()
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
         .sum();
-    (leaves, reading, tile.saturating_add(want.saturating_mul(2)))
+    (leaves, buffers, tile.saturating_add(want))
 }
 
 fn volume_of(regions: &[Region]) -> u64 {
@@ -129,7 +173,9 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
             .filter_map(|(k, region)| {
                 let step = &program.steps[*k];
                 let node = Node { kernel: step.kernel.as_ref()?, inputs: &schedule.types[*k], output: &step.ty };
-                Some(node.accumulator(region))
+                let window = phase.windows.first().cloned();
+                let demanded: Vec<u64> = node.demand(region, window.as_ref()).iter().map(|d| d.region.volume()).collect();
+                Some(node.accumulator(region).saturating_add(node.fold_scratch(&demanded)))
             })
             .fold(0, u64::saturating_add);
         let n = phase.windows.len();
@@ -147,17 +193,20 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
     let pass = schedule.output_pass(program);
     let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
     let direct = pass.tiles.len() <= 1;
-    let outputs: u64 = if direct { 0 } else { pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum() };
+    let grids: Vec<_> = stage.outputs.iter().filter_map(|o| Some(&arrays.get(&o.array)?.grid)).collect();
+    let pieces = schedule.pieces(&pass, &grids);
+    let piece = pieces.iter().max_by_key(|r| r.volume());
+    let piecewise = pieces.len() > 1;
+    let outputs: u64 = match piece {
+        _ if direct => 0,
+        Some(piece) if piecewise => pass.wants.iter().map(|(k, _)| bytes_of(program, *k, std::slice::from_ref(piece))).sum(),
+        _ => pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum(),
+    };
     let writing = stage
         .outputs
         .iter()
-        .filter_map(|o| arrays.get(&o.array))
-        .map(|a| {
-            let chunk = chunk_bytes(a, &a.grid);
-            // A sharded chunk holds its inner chunks encoded and then joined.
-            let copies = if a.encoding.as_ref().is_some_and(|e| e.shards.is_some()) { 2 } else { 1 };
-            chunk.saturating_mul(2).saturating_add(encoded(chunk).saturating_mul(copies))
-        })
+        .filter_map(|o| Some((o, arrays.get(&o.array)?)))
+        .map(|(o, a)| writing(a, if piecewise { &a.grid } else { &o.tasks }, !direct || program.steps[o.step].read.is_some()))
         .max()
         .unwrap_or(0);
     for (r, t, w) in [(reading, tile, 0), (0, if direct { tile } else { 0 }, writing)] {

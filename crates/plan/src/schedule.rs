@@ -13,7 +13,7 @@
 use crate::demand::{Demands, demands};
 use crate::{Program, Stage};
 use chunkwise_kernels::{ArrayType, Node, Window};
-use chunkwise_types::{Region, unravel, volume};
+use chunkwise_types::{ChunkGrid, Region, unravel, volume};
 
 /// Elements that the widest step of a tile should have.
 pub const TILE_ELEMENTS: u64 = 1 << 16;
@@ -47,6 +47,15 @@ pub struct Pass {
     pub demands: Demands,
     /// The regions of the first want's coordinates at which tiles are cut; a single entry means no tiling.
     pub tiles: Vec<Region>,
+    /// Elements of a tile.
+    target: u64,
+}
+
+impl Pass {
+    /// The tiles of a part of what is wanted.
+    pub fn tiles_of(&self, part: &Region) -> Vec<Region> {
+        cut(part, self.target)
+    }
 }
 
 /// The windows of a streamed step for a region of its value.
@@ -66,7 +75,10 @@ fn windows(node: &Node<'_>, stream: &[chunkwise_types::AxisChunks], region: &Reg
         })
         .collect();
     let counts: Vec<u64> = cuts.iter().map(|c| c.len() as u64).collect();
-    (0..volume(&counts)).map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect()).collect()
+    (0..volume(&counts))
+        .map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect())
+        .filter(|window| !node.skips(region, window))
+        .collect()
 }
 
 impl Schedule {
@@ -147,6 +159,22 @@ impl Schedule {
         self.pass(program, self.outputs.clone(), same)
     }
 
+    /// The regions that are computed and written one after another: the chunks, where all outputs are on one grid and can be computed
+    /// tile by tile; otherwise the whole.
+    pub fn pieces(&self, pass: &Pass, grids: &[&ChunkGrid]) -> Vec<Region> {
+        let (Some((_, whole)), Some(grid)) = (self.outputs.first(), grids.first()) else { return Vec::new() };
+        if pass.tiles.len() <= 1 || grids.iter().any(|g| g != grid) {
+            return vec![whole.clone()];
+        }
+        let touched = grid.touched(whole);
+        (0..touched.volume())
+            .filter_map(|k| {
+                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                grid.region(&index).intersect(whole)
+            })
+            .collect()
+    }
+
     fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool) -> Pass {
         let d = demands(program, &self.types, &wants);
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
@@ -160,12 +188,12 @@ impl Schedule {
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
-            return Pass { wants, demands: d, tiles: vec![whole] };
+            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX };
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).sum::<u64>()).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
         let tiles = cut(&whole, target);
-        Pass { wants, demands: d, tiles }
+        Pass { wants, demands: d, tiles, target }
     }
 }
 

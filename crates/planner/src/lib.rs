@@ -7,13 +7,15 @@
 //! 3. [`stages`]: every stored node and output becomes the root of a stage; siblings on the same grid share one.
 //! 4. [`stages::stream`]: which folds of a stage take their input step by step.
 //! 5. [`tasks`]: task regions, so that memory stays inside the budget and chunks are read few times.
-//! 6. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
-//! 7. [`split`]: long folds become trees, so that all workers are busy.
-//! 8. [`cost`]: bytes and requests.
+//! 6. [`layout`]: intermediates in the pieces that their readers ask for.
+//! 7. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
+//! 8. [`split`]: long folds become trees, so that all workers are busy.
+//! 9. [`cost`]: bytes and requests.
 
 mod cost;
 mod error;
 mod graph;
+mod layout;
 mod materialise;
 mod rechunk;
 mod split;
@@ -52,8 +54,10 @@ pub fn plan(requests: &[Request], spec: PlanSpec) -> Result<Plan, PlannerError> 
     materialise::run(&graph, &mut draft)?;
     stages::run(&graph, &mut draft)?;
     tasks::run(&mut draft)?;
+    layout::run(&mut draft);
     rechunk::run(&mut draft)?;
     split::run(&mut draft)?;
+    tasks::check(&mut draft)?;
     cost::run(&mut draft);
     let plan = Plan { format: FORMAT.into(), spec: draft.spec, arrays: draft.arrays, stages: draft.stages };
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;

@@ -6,6 +6,7 @@
 use crate::PlannerError;
 use crate::graph::Graph;
 use crate::stages::Draft;
+use chunkwise_kernels::Kernel;
 use chunkwise_plan::demand::demands;
 
 /// How often a fold may be computed again before it is stored instead.
@@ -16,6 +17,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     // Roots are appended while we look, so that what a stored node needs is looked at too.
     while k < draft.roots.len() {
         while let Some(node) = recomputed(graph, draft, k) {
+            let node = smallest(graph, draft, node);
             draft.store(graph, node)?;
         }
         k += 1;
@@ -43,4 +45,23 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
         let again = demanded as f64 * tasks as f64 / whole as f64;
         (node.foldable() && again > RECOMPUTE).then(|| nodes[i])
     })
+}
+
+/// Where the value of a fold is smallest: while a single element-wise operation uses it and the result is no larger, that result is
+/// stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count.
+fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
+    let bytes = |k: usize| {
+        let ty = &graph.nodes[k].ty;
+        chunkwise_types::volume(&ty.shape).saturating_mul(ty.dtype.size())
+    };
+    while !draft.roots.iter().any(|r| r.node == node) {
+        let mut users = (0..graph.nodes.len()).filter(|&k| graph.nodes[k].inputs.contains(&node));
+        let (Some(user), None) = (users.next(), users.next()) else { break };
+        let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
+        if !mapped || bytes(user) > bytes(node) {
+            break;
+        }
+        node = user;
+    }
+    node
 }

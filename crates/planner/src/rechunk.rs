@@ -4,26 +4,39 @@
 //! reader fetches byte ranges and neither side touches more objects than it has tasks. The data is read once and written once more.
 
 use crate::PlannerError;
-use crate::cost::{amplification, reads};
+use crate::cost::reads;
+use crate::layout::{demanded, pieces};
 use crate::stages::Draft;
-use crate::tasks::fit;
+use crate::tasks;
 use chunkwise_kernels::ArrayType;
-use chunkwise_plan::schedule::Schedule;
 use chunkwise_plan::{Cost, PlanArray, Program, Stage, StageKind, StageOutput, Step, memory};
-use chunkwise_types::{ByteSize, Region};
+use chunkwise_types::ByteSize;
 
 /// Reading an array this many times costs more than copying it once.
 const WORTH: f64 = 2.5;
+/// Where there is a copy, reading the original this many times is too often.
+const REUSE: f64 = 1.3;
 /// Smaller arrays are cheap to read again.
 const SMALL: u64 = 64 << 20;
 
+/// A copy that a stage of the plan makes.
+struct Made {
+    source: String,
+    copy: String,
+}
+
 pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
+    let mut made: Vec<Made> = Vec::new();
     let mut s = 0;
     while s < draft.stages.len() {
-        if amplification(&draft.arrays, &draft.stages[s]) > WORTH
-            && reads(&draft.arrays, &draft.stages[s]).0 > SMALL
-            && let Some((copy, reader)) = insert(draft, s)?
-        {
+        for made in &made {
+            if let Some(reader) = reuse(draft, s, made) {
+                draft.stages[s] = reader;
+            }
+        }
+        while let Some(name) = worst(draft, &draft.stages[s], &made) {
+            let Some((copy, reader)) = insert(draft, s, &name)? else { break };
+            made.push(Made { source: name, copy: copy.outputs[0].array.clone() });
             draft.stages[s] = reader;
             draft.stages.insert(s, copy);
             s += 1;
@@ -33,37 +46,69 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
     Ok(())
 }
 
-/// The largest box of an array that a task reads at once.
-fn demanded(stage: &Stage, array: &str) -> Option<Vec<u64>> {
-    let counts = stage.task_counts();
-    let middle: Vec<u64> = counts.iter().map(|n| n.saturating_sub(1) / 2).collect();
-    let schedule = Schedule::new(stage, &stage.task_regions(chunkwise_types::ravel(&middle, &counts)));
-    if !schedule.phases.is_empty() {
-        return None;
-    }
-    let pass = schedule.output_pass(&stage.program);
-    let boxes = stage.program.steps.iter().zip(&pass.demands).filter(|(s, _)| s.read.as_deref() == Some(array)).flat_map(|(_, d)| d);
-    boxes.max_by_key(|r| r.volume()).map(|r: &Region| r.shape.clone())
+/// The array whose repeated reading costs most, if it costs more than a copy.
+fn worst(draft: &Draft, stage: &Stage, made: &[Made]) -> Option<String> {
+    let all = reads(&draft.arrays, stage);
+    // A copy is as good as it gets.
+    let copy = |name: &str| made.iter().any(|m| m.copy == name);
+    let costly = all.into_iter().filter(|(name, r)| r.amplification() > WORTH && r.bytes > SMALL && !copy(name));
+    costly.max_by_key(|(_, r)| r.bytes - r.own).map(|(name, _)| name.to_string())
 }
 
-/// The copying stage and the stage that reads the copy, for the array that is read most.
-fn insert(draft: &mut Draft, s: usize) -> Result<Option<(Stage, Stage)>, PlannerError> {
-    let stage = draft.stages[s].clone();
-    let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
-    let worst =
-        stage.reads().filter_map(|n| Some((n.to_string(), draft.arrays.get(n)?))).max_by_key(|(_, a)| chunkwise_types::volume(&a.shape));
-    let Some((name, source)) = worst.map(|(n, a)| (n, a.clone())) else { return Ok(None) };
-    let Some(want) = demanded(&stage, &name) else { return Ok(None) };
+/// The same stage reading another array in place of one.
+fn reading(stage: &Stage, name: &str, instead: &str) -> Stage {
+    let mut out = stage.clone();
+    for step in &mut out.program.steps {
+        if step.read.as_deref() == Some(name) {
+            step.read = Some(instead.into());
+        }
+    }
+    out
+}
+
+/// The stage reading a copy that there is already, if it reads less then.
+fn reuse(draft: &mut Draft, s: usize, made: &Made) -> Option<Stage> {
+    let now = reads(&draft.arrays, &draft.stages[s]).get(made.source.as_str())?.amplification();
+    if now < REUSE {
+        return None;
+    }
+    let mut reader = reading(&draft.stages[s], &made.source, &made.copy);
+    let arrays = draft.arrays.clone();
+    tasks::fit_narrow(draft, &mut reader);
+    let then = reads(&draft.arrays, &reader).get(made.copy.as_str()).map_or(f64::MAX, |r| r.amplification());
+    if then < now * 0.9 && tasks::project(draft, &mut reader).is_ok() {
+        reader.notes.push(format!("reads the copy of '{}' that an earlier stage makes", made.source));
+        return Some(reader);
+    }
+    draft.arrays = arrays;
+    None
+}
+
+/// The copying stage and the stage that reads the copy.
+fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stage)>, PlannerError> {
+    let again = reads(&draft.arrays, &draft.stages[s]).get(name).map_or(0.0, |r| r.amplification());
+    let Some(source) = draft.arrays.get(name).cloned() else { return Ok(None) };
+    let kept = draft.arrays.clone();
+    // With the copy to read from, a task need not be large to read little twice: as large as lets all workers run at once.
     let copy_name = format!("copy{}-{name}", draft.arrays.len());
-    let mut region = source.grid.max_shape();
-    let mut best: Option<Stage> = None;
+    let mut reader = reading(&draft.stages[s], name, &copy_name);
+    let Some(mut want) = demanded(&draft.stages[s], name) else { return Ok(None) };
+    for _ in 0..2 {
+        copy_stage(draft, &copy_name, name, &source, &clipped(&source), &want);
+        tasks::fit_narrow(draft, &mut reader);
+        want = demanded(&reader, &copy_name).unwrap_or(want);
+    }
+    let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
+    let mut region = clipped(&source);
+    let mut best: Option<(Stage, Vec<u64>)> = None;
     loop {
-        let candidate = copy_stage(draft, &copy_name, &name, &source, &region, &want);
-        let fits = memory::worst_need(&draft.arrays, &candidate).total <= budget;
-        if !fits {
+        let candidate = copy_stage(draft, &copy_name, name, &source, &region, &want);
+        let need = memory::worst_need(&draft.arrays, &candidate).total;
+        // One chunk of the source may take the whole budget; more than that only if all workers can run.
+        if need > if best.is_none() { budget } else { draft.target() } {
             break;
         }
-        best = Some(candidate);
+        best = Some((candidate, region.clone()));
         // Longer where the reader wants more than one piece along the axis: fewer, larger pieces.
         let Some(axis) = (0..region.len())
             .filter(|&i| region[i] < want[i])
@@ -74,45 +119,33 @@ fn insert(draft: &mut Draft, s: usize) -> Result<Option<(Stage, Stage)>, Planner
         let chunk = source.grid.0[axis].max().max(1);
         region[axis] = (region[axis] + chunk).min(source.shape[axis].next_multiple_of(chunk));
     }
-    let Some(mut copy) = best else { return Ok(None) };
+    let Some((_, region)) = best else {
+        draft.arrays = kept;
+        return Ok(None);
+    };
     // The array of the draft is the last candidate's: make it that of the best one.
-    let region = copy.outputs[0].tasks.max_shape();
-    copy = copy_stage(draft, &copy_name, &name, &source, &region, &want);
-    copy.notes.push(format!(
-        "a copy of '{name}' in pieces of {want:?}, because the next stage would read its chunks {:.1} times",
-        amplification(&draft.arrays, &stage)
-    ));
-    let mut reader = stage;
-    for step in &mut reader.program.steps {
-        if step.read.as_deref() == Some(name.as_str()) {
-            step.read = Some(copy_name.clone());
-        }
-    }
+    let mut copy = copy_stage(draft, &copy_name, name, &source, &region, &want);
+    copy.notes.push(format!("a copy of '{name}' in pieces of {want:?}, because the next stage would read its chunks {again:.1} times"));
     let need = memory::worst_need(&draft.arrays, &copy);
     copy.projected_mem = need.total;
     copy.notes.push(format!("memory: {}", ByteSize(need.total)));
-    reader.notes.retain(|n| !n.starts_with("memory:"));
-    fit(draft, &mut reader)?;
+    tasks::project(draft, &mut reader)?;
+    let now = reads(&draft.arrays, &reader).get(copy_name.as_str()).map_or(f64::MAX, |r| r.amplification());
+    if now + 1.0 >= again {
+        draft.arrays = kept;
+        return Ok(None);
+    }
     Ok(Some((copy, reader)))
+}
+
+/// The shape of a chunk, no longer than the array.
+fn clipped(source: &PlanArray) -> Vec<u64> {
+    source.grid.max_shape().into_iter().map(|n| n.max(1)).collect()
 }
 
 /// A stage that copies `source` in task regions of `region`, in pieces of at most `want`.
 fn copy_stage(draft: &mut Draft, copy: &str, name: &str, source: &PlanArray, region: &[u64], want: &[u64]) -> Stage {
-    let mut inner = Vec::new();
-    let mut shard = Vec::new();
-    for axis in 0..region.len() {
-        let (len, w) = (source.shape[axis].max(1), want[axis].min(region[axis]).max(1));
-        if region[axis] >= len {
-            // One shard covers the axis: it may be padded to a multiple of the pieces.
-            let piece = w.min(len);
-            inner.push(piece);
-            shard.push(len.next_multiple_of(piece));
-        } else {
-            let piece = (1..=w).rev().find(|p| region[axis].is_multiple_of(*p)).unwrap_or(1);
-            inner.push(piece);
-            shard.push(region[axis]);
-        }
-    }
+    let (inner, shard) = pieces(&source.shape, region, want);
     let tasks = draft.intermediate(copy, source.dtype, &source.shape, inner, Some(shard));
     Stage {
         name: format!("rechunk {name}"),

@@ -2,10 +2,10 @@
 //! results, the second folds those.
 
 use crate::PlannerError;
-use crate::cost::reads;
+use crate::cost::{reads, total};
 use crate::stages::{Draft, natural};
-use crate::tasks::fit;
-use chunkwise_kernels::{ArrayType, Kernel, ReduceOp};
+use crate::tasks::{fit, fit_small};
+use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
 use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
 
@@ -19,7 +19,7 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
         if let Some((mut first, mut second)) = split(draft, &stage) {
             // Where the tree does not fit, the plain fold that fits stays.
             let arrays = draft.arrays.clone();
-            if fit(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
+            if fit_small(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
                 draft.stages[s] = second;
                 draft.stages.insert(s, first);
                 s += 1;
@@ -44,7 +44,7 @@ fn merge(function: ReduceOp) -> Option<ReduceOp> {
 
 fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let workers = draft.spec.workers.max(1);
-    let bytes = reads(&draft.arrays, stage).0;
+    let bytes = total(&reads(&draft.arrays, stage)).bytes;
     if stage.tasks() == 0 || stage.tasks() >= 2 * workers || bytes < SMALL {
         return None;
     }
@@ -53,8 +53,7 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let stream = stage.program.steps[first].stream.clone()?;
     let axis = (0..stream.len()).max_by_key(|&i| stream[i].count())?;
     let blocks = stream[axis].count();
-    let wanted = (4 * workers).max(bytes >> 30).min(256);
-    let per = blocks.div_ceil(wanted).max(1);
+    let per = blocks.div_ceil(rounds(stage, blocks, bytes, workers)).max(1);
     let segments: Vec<AxisChunks> = stream
         .iter()
         .enumerate()
@@ -70,42 +69,29 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let mut place = vec![usize::MAX; stage.program.steps.len()];
     for &k in &streamed {
         let step = &stage.program.steps[k];
-        let Some(Kernel::Reduce { function, axes, segments: None }) = &step.kernel else { return None };
         // All folds must run in lockstep over the same range, and none may depend on another.
         if step.stream.as_ref() != Some(&stream) || downstream(&stage.program, &streamed, k) {
             return None;
         }
-        let then = merge(*function)?;
-        let dtype = match (function, step.ty.dtype) {
-            (ReduceOp::Sum | ReduceOp::Prod, DType::Float32) => DType::Float64,
-            (ReduceOp::Sum | ReduceOp::Prod, DType::Complex64) => DType::Complex128,
-            (_, d) => d,
-        };
-        let mut shape = stage.program.steps[step.inputs[0]].ty.shape.clone();
-        for (&a, s) in axes.iter().zip(&segments) {
-            shape[a] = s.count();
-        }
-        if matches!(function, ReduceOp::Moments { .. }) {
-            shape.push(3);
-        }
+        let Partial { kernel, then, axes, along, shape, dtype } = partial(&stage.program, step, &segments, axis)?;
         if chunkwise_types::volume(&shape).saturating_mul(dtype.size()).saturating_mul(2) > bytes {
             return None;
         }
         let mut block = shape.clone();
-        block[axes[axis]] = 1;
+        block[along] = 1;
         let single = ChunkGrid(shape.iter().zip(&block).map(|(&n, &b)| AxisChunks::regular(n, b)).collect());
         let chunk = natural(&single, dtype.size(), 32 << 20);
-        let name = format!("part{}-{}", draft.arrays.len(), function.name());
+        let name = format!("part{}-{}", draft.arrays.len(), then.name());
         let tasks = draft.intermediate(&name, dtype, &shape, chunk, None);
         let ty = ArrayType::new(dtype, shape.clone());
-        round1.steps[k].kernel = Some(Kernel::Reduce { function: *function, axes: axes.clone(), segments: Some(segments.clone()) });
+        round1.steps[k].kernel = Some(kernel);
         round1.steps[k].ty = ty.clone();
         outputs.push(StageOutput { step: k, array: name.clone(), tasks });
         round2.steps.push(Step { read: Some(name), kernel: None, inputs: Vec::new(), ty, stream: None });
-        let cut = axes.iter().enumerate().map(|(i, &a)| AxisChunks::regular(shape[a], if i == axis { 1 } else { shape[a] })).collect();
+        let cut = axes.iter().map(|&a| AxisChunks::regular(shape[a], if a == along { 1 } else { shape[a] })).collect();
         round2.steps.push(Step {
             read: None,
-            kernel: Some(Kernel::Reduce { function: then, axes: axes.clone(), segments: None }),
+            kernel: Some(Kernel::Reduce { function: then, axes, segments: None }),
             inputs: vec![round2.steps.len() - 1],
             ty: step.ty.clone(),
             stream: Some(cut),
@@ -116,8 +102,7 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     if counts.iter().any(|c| c[..c.len().min(counts[0].len())] != counts[0][..c.len().min(counts[0].len())]) {
         return None;
     }
-    let last = *streamed.last()?;
-    round1.steps.truncate(last + 1);
+    let round1 = pruned(round1, &mut outputs);
     // The rest of the program follows in the second round, reading other arrays again where it needs them.
     for k in 0..stage.program.steps.len() {
         if place[k] == usize::MAX && needed(&stage.program, &stage.outputs, &streamed, k) {
@@ -144,6 +129,95 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     };
     let second = Stage { program: round2, outputs: second_outputs, notes: notes("second"), ..stage.clone() };
     Some((first, second))
+}
+
+/// The first round of one fold.
+struct Partial {
+    kernel: Kernel,
+    /// What folds the partial results.
+    then: ReduceOp,
+    /// The axes of the partial results that the second round folds.
+    axes: Vec<usize>,
+    /// The axis that has an element for each segment.
+    along: usize,
+    shape: Vec<u64>,
+    dtype: DType,
+}
+
+/// The first round of a fold whose contracted index number `axis` is cut into segments.
+fn partial(program: &Program, step: &Step, segments: &[AxisChunks], axis: usize) -> Option<Partial> {
+    match step.kernel.as_ref()? {
+        Kernel::Reduce { function, axes, segments: None } => {
+            let then = merge(*function)?;
+            let dtype = match (function, step.ty.dtype) {
+                (ReduceOp::Sum | ReduceOp::Prod, DType::Float32) => DType::Float64,
+                (ReduceOp::Sum | ReduceOp::Prod, DType::Complex64) => DType::Complex128,
+                (_, d) => d,
+            };
+            let mut shape = program.steps[step.inputs[0]].ty.shape.clone();
+            if *function == ReduceOp::MergeMoments {
+                shape.pop();
+            }
+            for (&a, s) in axes.iter().zip(segments) {
+                shape[a] = s.count();
+            }
+            if matches!(function, ReduceOp::Moments { .. } | ReduceOp::MergeMoments) {
+                shape.push(3);
+            }
+            let kernel = Kernel::Reduce { function: *function, axes: axes.clone(), segments: Some(segments.to_vec()) };
+            Some(Partial { kernel, then, axes: axes.clone(), along: axes[axis], shape, dtype })
+        }
+        Kernel::Contract(c) if c.segments.is_none() => {
+            let dtype = step.ty.dtype;
+            let then = if dtype == DType::Bool { ReduceOp::Any } else { ReduceOp::Sum };
+            let label = *c.contracted().get(axis)?;
+            let shape: Vec<u64> = std::iter::once(segments[axis].count()).chain(step.ty.shape.iter().copied()).collect();
+            let kernel = Kernel::Contract(Contract { segments: Some((label, segments[axis].clone())), ..c.clone() });
+            Some(Partial { kernel, then, axes: vec![0], along: 0, shape, dtype })
+        }
+        _ => None,
+    }
+}
+
+/// The steps that the outputs need, and no others.
+fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
+    let mut wanted = vec![false; program.steps.len()];
+    outputs.iter().for_each(|o| wanted[o.step] = true);
+    for k in (0..program.steps.len()).rev().filter(|&k| wanted[k]).collect::<Vec<_>>() {
+        let mut stack = program.steps[k].inputs.clone();
+        while let Some(i) = stack.pop() {
+            if !std::mem::replace(&mut wanted[i], true) {
+                stack.extend(program.steps[i].inputs.iter().copied());
+            }
+        }
+    }
+    let mut place = vec![0; wanted.len()];
+    let mut steps = Vec::new();
+    for (k, mut step) in program.steps.into_iter().enumerate().filter(|(k, _)| wanted[*k]) {
+        step.inputs.iter_mut().for_each(|i| *i = place[*i]);
+        place[k] = steps.len();
+        steps.push(step);
+    }
+    outputs.iter_mut().for_each(|o| o.step = place[o.step]);
+    Program { steps }
+}
+
+/// The number of segments that finishes first: the time of the busiest worker against the bytes of the partial results.
+fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64) -> u64 {
+    let partial: f64 = stage
+        .program
+        .steps
+        .iter()
+        .filter(|s| s.stream.is_some())
+        .map(|s| chunkwise_types::volume(&s.ty.shape).saturating_mul(s.ty.dtype.size().max(8)) as f64)
+        .sum();
+    let cost = |n: u64| {
+        let per = blocks.div_ceil(n);
+        let busiest = blocks.div_ceil(per).div_ceil(workers) * per;
+        (busiest * workers) as f64 / blocks as f64 * bytes as f64 + 4.0 * n as f64 * partial
+    };
+    let least = (2 * workers).max(bytes >> 30).min(256);
+    (least..=(8 * workers).clamp(least, 256)).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
 }
 
 /// Groups `per` chunks of a cut into one segment.

@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use crate::{PlannerError, Request};
 use chunkwise_kernels::Node;
-use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step};
+use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
 use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -30,8 +30,8 @@ pub(crate) struct Draft {
     pub free: HashSet<String>,
 }
 
-/// The largest chunk that the planner makes by itself.
-const MAX_CHUNK: u64 = 64 << 20;
+/// The largest chunk of an output that the planner makes by itself.
+const MAX_CHUNK: u64 = 128 << 20;
 
 /// Regular chunk lengths near a natural grid, no larger than `limit` bytes.
 pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
@@ -67,6 +67,7 @@ impl Draft {
                         shape: node.ty.shape.clone(),
                         grid: node.chunks.clone(),
                         inner_chunk,
+                        raw: source.metadata.get("raw").and_then(serde_json::Value::as_bool).unwrap_or(false),
                         metadata: Some(source.metadata.clone()),
                         encoding: None,
                     },
@@ -117,6 +118,7 @@ impl Draft {
                 shape,
                 grid: grid.clone(),
                 inner_chunk: request.shards.as_ref().map(|_| chunks),
+                raw: false,
                 metadata: None,
                 encoding: Some(encoding),
             },
@@ -130,11 +132,16 @@ impl Draft {
         self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem) / self.spec.workers.max(1)
     }
 
-    /// Makes a node an intermediate array.
+    /// Makes a node an intermediate array, unless it is an output anyway: then that is read.
     pub fn store(&mut self, graph: &Graph, node: usize) -> Result<(), PlannerError> {
+        if let Some(root) = self.roots.iter().find(|r| r.node == node) {
+            self.stored.insert(node, root.array.clone());
+            return Ok(());
+        }
         let n = &graph.nodes[node];
         let name = format!("tmp{}-{}", self.stored.len(), n.operation);
-        let chunk = natural(&n.chunks, n.ty.dtype.size(), MAX_CHUNK.min(self.target() / 8));
+        // As the operation gives it: the planner cuts it when it fits the tasks.
+        let chunk = n.chunks.max_shape().into_iter().map(|n| n.max(1)).collect();
         let tasks = self.intermediate(&name, n.ty.dtype, &n.ty.shape, chunk, None);
         self.free.insert(name.clone());
         self.stored.insert(node, name.clone());
@@ -159,6 +166,7 @@ impl Draft {
             shape: shape.to_vec(),
             grid: grid.clone(),
             inner_chunk: shards.as_ref().map(|_| chunks.clone()),
+            raw: false,
             metadata: None,
             encoding: Some(Encoding {
                 chunks,
@@ -237,7 +245,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
                 .steps
                 .iter()
                 .filter_map(|s| s.read.as_deref())
-                .all(|a| draft.arrays[a].role != ArrayRole::Intermediate || levels.contains_key(a));
+                .all(|a| draft.arrays[a].role == ArrayRole::Input || levels.contains_key(a));
             if ready {
                 let level = draft.level(graph, root, &levels);
                 levels.insert(root.array.as_str(), level);
@@ -250,57 +258,67 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
         }
     }
     leveled.sort_by_key(|(l, _)| *l);
-    let mut groups: Vec<(usize, Vec<&Root>)> = Vec::new();
+    // Siblings run at the same level on the same task grid and, directly or through others, read the same arrays.
+    let mut groups: Vec<(usize, HashSet<String>, Vec<&Root>)> = Vec::new();
     for (level, root) in leveled {
-        let reads =
-            |r: &Root| -> HashSet<String> { draft.program(graph, &[r.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect() };
-        let own = reads(root);
-        let sibling = groups.iter_mut().find(|(l, g)| {
-            *l == level
-                && g[0].tasks.counts() == root.tasks.counts()
-                && g[0].tasks == root.tasks
-                && g.iter().any(|r| !reads(r).is_disjoint(&own))
+        let mut reads: HashSet<String> = draft.program(graph, &[root.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect();
+        let mut members = vec![root];
+        groups.retain_mut(|(l, r, g)| {
+            let sibling = *l == level && g[0].tasks == root.tasks && !r.is_disjoint(&reads);
+            if sibling {
+                reads.extend(r.drain());
+                members.splice(0..0, g.drain(..));
+            }
+            !sibling
         });
-        match sibling {
-            Some((_, g)) => g.push(root),
-            None => groups.push((level, vec![root])),
-        }
+        groups.push((level, reads, members));
     }
-    for (_, group) in groups {
-        let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
-        let (mut program, order) = draft.program(graph, &nodes);
-        stream(graph, &mut program, &order, &nodes);
-        let outputs = group
-            .iter()
-            .map(|r| StageOutput {
-                step: order.iter().position(|&k| k == r.node).unwrap_or(0),
-                array: r.array.clone(),
-                tasks: r.tasks.clone(),
-            })
-            .collect::<Vec<_>>();
-        let mut operations: Vec<String> =
-            order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
-        operations.dedup();
-        let copies = program.steps.iter().all(|s| s.read.is_some());
-        let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
-        let mut notes = vec![format!("operations: {}", if operations.is_empty() { "copy".into() } else { operations.join(", ") })];
-        if group.len() > 1 {
-            notes.push(format!("{} results share this stage: they have the same task grid and read the same arrays", group.len()));
+    for (_, _, group) in groups {
+        let stage = build(graph, draft, &group);
+        let alone = memory::worst_need(&draft.arrays, &stage).total > draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
+        if alone && group.len() > 1 {
+            // Together they would not fit.
+            for root in group {
+                let stage = build(graph, draft, &[root]);
+                draft.stages.push(stage);
+            }
+        } else {
+            draft.stages.push(stage);
         }
-        if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
-            notes.push("stored, because the tasks that use it would each compute it again".into());
-        }
-        draft.stages.push(Stage {
-            name: names.join("+"),
-            kind: if copies { StageKind::Rechunk } else { StageKind::Blockwise },
-            program,
-            outputs,
-            projected_mem: 0,
-            cost: Cost::default(),
-            notes,
-        });
     }
     Ok(())
+}
+
+/// The stage that stores some roots.
+fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
+    let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
+    let (mut program, order) = draft.program(graph, &nodes);
+    stream(graph, &mut program, &order, &nodes);
+    let outputs = group
+        .iter()
+        .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
+        .collect::<Vec<_>>();
+    let mut operations: Vec<String> =
+        order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
+    operations.dedup();
+    let copies = program.steps.iter().all(|s| s.read.is_some());
+    let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
+    let mut notes = vec![format!("operations: {}", if operations.is_empty() { "copy".into() } else { operations.join(", ") })];
+    if group.len() > 1 {
+        notes.push(format!("{} results share this stage: they have the same task grid and read the same arrays", group.len()));
+    }
+    if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
+        notes.push("stored, because the tasks that use it would each compute it again".into());
+    }
+    Stage {
+        name: names.join("+"),
+        kind: if copies { StageKind::Rechunk } else { StageKind::Blockwise },
+        program,
+        outputs,
+        projected_mem: 0,
+        cost: Cost::default(),
+        notes,
+    }
 }
 
 /// Marks the folds that take their input step by step.

@@ -1,10 +1,11 @@
 //! Task regions: unions of stored chunks, as large as one of the tasks that run at once may be.
 
 use crate::PlannerError;
-use crate::cost::{amplification, reads};
+use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
-use chunkwise_plan::{Stage, memory};
+use chunkwise_plan::{ArrayRole, PlanArray, Stage, memory};
 use chunkwise_types::{AxisChunks, ByteSize};
+use std::collections::BTreeMap;
 
 /// Bytes that a task should write at least, where its chunks are smaller than that.
 const TASK_BYTES: u64 = 32 << 20;
@@ -12,7 +13,18 @@ const TASK_BYTES: u64 = 32 << 20;
 pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
     for s in 0..draft.stages.len() {
         let mut stage = draft.stages[s].clone();
-        fit(draft, &mut stage)?;
+        // A stage that does not fit yet may do so with a copy to read from: `check` is the last word.
+        choose(draft, &mut stage);
+        draft.stages[s] = stage;
+    }
+    Ok(())
+}
+
+/// Projects every stage again, and refuses the plan if one does not fit.
+pub(crate) fn check(draft: &mut Draft) -> Result<(), PlannerError> {
+    for s in 0..draft.stages.len() {
+        let mut stage = draft.stages[s].clone();
+        project(draft, &mut stage)?;
         draft.stages[s] = stage;
     }
     Ok(())
@@ -20,12 +32,54 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
 
 /// Chooses the task regions of a stage and projects its memory.
 pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
-    let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
-    shrink_chunks(draft, stage, budget);
-    grow(draft, stage);
-    widen(draft, stage, budget);
+    choose(draft, stage);
+    project(draft, stage)
+}
+
+/// Chooses chunks small enough, a task for each, and projects the memory.
+pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
+    shrink_chunks(draft, stage);
+    project(draft, stage)
+}
+
+/// Chooses task regions as large as they may be while all workers are busy, to be read from an array whose pieces follow them.
+pub(crate) fn fit_narrow(draft: &mut Draft, stage: &mut Stage) {
+    base(draft, stage);
+    shrink_chunks(draft, stage);
+    let goal = draft.target();
+    grow(draft, stage, goal);
+    balance(draft, stage);
+}
+
+fn choose(draft: &mut Draft, stage: &mut Stage) {
+    shrink_chunks(draft, stage);
+    let goal = TASK_BYTES.min(draft.target() / 6);
+    grow(draft, stage, goal);
+    widen(draft, stage);
+    balance(draft, stage);
+    steps(draft, stage);
+}
+
+/// Bytes that tasks may use together.
+fn budget(draft: &Draft) -> u64 {
+    draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem)
+}
+
+/// One stored chunk a task.
+fn base(draft: &Draft, stage: &mut Stage) {
+    for o in &mut stage.outputs {
+        if let Some(array) = draft.arrays.get(&o.array) {
+            o.tasks = array.grid.clone();
+        }
+    }
+}
+
+/// Writes down what the largest task of a stage needs.
+pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerError> {
+    let budget = budget(draft);
     let need = memory::worst_need(&draft.arrays, stage);
     stage.projected_mem = need.total;
+    stage.notes.retain(|n| !n.starts_with("memory:"));
     stage.notes.push(format!(
         "memory: {} = inputs {} + accumulators {} + outputs {} + the larger of reading {} and tile {} + writing {}",
         ByteSize(need.total),
@@ -36,53 +90,70 @@ pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerErr
         ByteSize(need.tile),
         ByteSize(need.writing)
     ));
-    if need.total > budget {
-        let advice = if need.reading + need.leaves > need.outputs + need.writing {
-            "store the inputs in smaller chunks"
-        } else {
-            "ask for smaller output chunks"
-        };
-        return Err(PlannerError::Memory {
-            stage: stage.name.clone(),
-            operations: stage.notes.first().cloned().unwrap_or_default(),
-            need: need.total,
-            reserved: draft.spec.reserved_mem,
-            allowed: draft.spec.allowed_mem,
-            advice: advice.into(),
-        });
+    if need.total <= budget {
+        return Ok(());
     }
-    Ok(())
+    let advice = if need.reading + need.leaves > need.outputs + need.writing {
+        "store the inputs in smaller chunks"
+    } else {
+        "ask for smaller output chunks"
+    };
+    Err(PlannerError::Memory {
+        stage: stage.name.clone(),
+        operations: stage.notes.first().cloned().unwrap_or_default(),
+        need: need.total,
+        reserved: draft.spec.reserved_mem,
+        allowed: draft.spec.allowed_mem,
+        advice: advice.into(),
+    })
 }
 
-/// Halves the chunks that the user left to the planner, while the stage does not fit.
-fn shrink_chunks(draft: &mut Draft, stage: &mut Stage, budget: u64) {
-    if !stage.outputs.iter().all(|o| draft.free.contains(&o.array)) {
+/// Halves the chunks that the user left to the planner while the stage does not fit, each time along the axis that leaves least to read
+/// twice. Those of intermediates are halved further, until all workers can run, where that costs no reading.
+fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
+    let plain = |array: &str| draft.arrays.get(array).is_some_and(|a| a.inner_chunk.is_none());
+    if !stage.outputs.iter().all(|o| draft.free.contains(&o.array) && plain(&o.array)) {
         return;
     }
+    let inner = |array: &str| draft.arrays.get(array).is_some_and(|a| a.role == ArrayRole::Intermediate);
+    let (budget, target) = (budget(draft), draft.target());
+    let free = stage.outputs.iter().all(|o| inner(&o.array));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
-    while need > budget {
-        let Some(first) = stage.outputs.first() else { return };
-        let chunk = first.tasks.max_shape();
-        let Some(axis) = (0..chunk.len()).max_by_key(|&i| chunk[i]).filter(|&i| chunk[i] > 1) else { return };
+    let mut again = amplification(&draft.arrays, stage);
+    while need > if free { target } else { budget } {
+        let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
         let before = (stage.clone(), draft.arrays.clone());
-        for o in &mut stage.outputs {
-            let Some(array) = draft.arrays.get_mut(&o.array) else { continue };
-            if axis >= array.shape.len() {
-                continue;
+        let mut best: Option<(f64, u64, usize, Stage, BTreeMap<String, PlanArray>)> = None;
+        for axis in (0..chunk.len()).filter(|&i| chunk[i] > 1) {
+            halve(draft, stage, axis);
+            let (n, a) = (memory::worst_need(&draft.arrays, stage).total, amplification(&draft.arrays, stage));
+            // Among equals the longest axis, so that chunks stay compact.
+            let better = best.as_ref().is_none_or(|b| a < b.0 * 0.99 || (a < b.0 * 1.01 && chunk[axis] > chunk[b.2]));
+            if n < need && better {
+                best = Some((a, n, axis, stage.clone(), draft.arrays.clone()));
             }
-            let size = o.tasks.0[axis].max().div_ceil(2).max(1);
-            o.tasks.0[axis] = AxisChunks::regular(array.shape[axis], size);
-            array.grid = o.tasks.clone();
-            if let Some(e) = &mut array.encoding {
-                e.chunks[axis] = size;
-            }
+            (*stage, draft.arrays) = before.clone();
         }
-        let now = memory::worst_need(&draft.arrays, stage).total;
-        if now >= need {
-            (*stage, draft.arrays) = before;
-            return;
+        match best {
+            Some((a, n, _, s, arrays)) if need > budget || a <= again * 1.05 => (again, need, *stage, draft.arrays) = (a, n, s, arrays),
+            _ => return,
         }
-        need = now;
+    }
+}
+
+/// Halves the chunks of all outputs of a stage along one axis.
+fn halve(draft: &mut Draft, stage: &mut Stage, axis: usize) {
+    for o in &mut stage.outputs {
+        let Some(array) = draft.arrays.get_mut(&o.array) else { continue };
+        if axis >= array.shape.len() {
+            continue;
+        }
+        let size = o.tasks.0[axis].max().div_ceil(2).max(1);
+        o.tasks.0[axis] = AxisChunks::regular(array.shape[axis], size);
+        array.grid = o.tasks.clone();
+        if let Some(e) = &mut array.encoding {
+            e.chunks[axis] = size;
+        }
     }
 }
 
@@ -107,10 +178,10 @@ fn region_bytes(stage: &Stage) -> u64 {
         .unwrap_or(0)
 }
 
-/// Groups small chunks into one task, the last axes first, inside the share of one of the tasks that run at once.
-fn grow(draft: &Draft, stage: &mut Stage) {
+/// Groups small chunks into one task of at most `goal` bytes, the last axes first, inside the share of one of the tasks that run at
+/// once.
+fn grow(draft: &Draft, stage: &mut Stage, goal: u64) {
     let target = draft.target();
-    let goal = TASK_BYTES.min(target / 6);
     let rank = stage.task_counts().len();
     for axis in (0..rank).rev() {
         loop {
@@ -128,11 +199,13 @@ fn grow(draft: &Draft, stage: &mut Stage) {
 }
 
 /// Grows the regions beyond one share, up to the whole budget, where chunks are read again and again.
-fn widen(draft: &Draft, stage: &mut Stage, budget: u64) {
-    if reads(&draft.arrays, stage).0 < 16 << 20 {
+fn widen(draft: &Draft, stage: &mut Stage) {
+    let budget = budget(draft);
+    let reads = total(&reads(&draft.arrays, stage));
+    if reads.bytes < 16 << 20 {
         return;
     }
-    let mut now = amplification(&draft.arrays, stage);
+    let mut now = reads.amplification();
     while now > 1.25 {
         let rank = stage.task_counts().len();
         let best = (0..rank)
@@ -146,5 +219,54 @@ fn widen(draft: &Draft, stage: &mut Stage, budget: u64) {
             Some((a, next)) => (now, *stage) = (a, next),
             None => return,
         }
+    }
+}
+
+/// Evens out the regions along each axis: as many as there are, of nearly equal length.
+fn balance(draft: &Draft, stage: &mut Stage) {
+    let rank = stage.task_counts().len();
+    for axis in 0..rank {
+        let mut next = stage.clone();
+        for o in &mut next.outputs {
+            let stored = draft.arrays.get(&o.array).map(|a| a.grid.0.get(axis).cloned());
+            if let (Some(AxisChunks::Regular { len, size }), Some(Some(chunk))) = (o.tasks.0.get_mut(axis), stored)
+                && *len > 0
+            {
+                let even = len.div_ceil(len.div_ceil(*size)).next_multiple_of(chunk.max().max(1));
+                *size = (*size).min(even);
+            }
+        }
+        if next.task_counts() == stage.task_counts() {
+            *stage = next;
+        }
+    }
+}
+
+/// Bytes that one step of a fold should read at least.
+const STEP_BYTES: u64 = 8 << 20;
+
+/// Halves the steps of folds over raw arrays, which can be read in parts, while a task is larger than its share.
+fn steps(draft: &Draft, stage: &mut Stage) {
+    let raw = stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw));
+    if !raw {
+        return;
+    }
+    let target = draft.target();
+    let mut need = memory::worst_need(&draft.arrays, stage);
+    while need.total > target && need.leaves > STEP_BYTES {
+        let mut next = stage.clone();
+        let Some(stream) = next.program.steps.iter().filter_map(|s| s.stream.clone()).next() else { return };
+        // The slowest index that can be cut: its parts are long runs of the file.
+        let Some(axis) = stream.iter().position(|c| matches!(c, AxisChunks::Regular { size, .. } if *size > 1)) else { return };
+        for cut in next.program.steps.iter_mut().filter_map(|s| s.stream.as_mut()).filter(|c| **c == stream) {
+            if let AxisChunks::Regular { size, .. } = &mut cut[axis] {
+                *size = size.div_ceil(2);
+            }
+        }
+        let less = memory::worst_need(&draft.arrays, &next);
+        if less.total >= need.total {
+            return;
+        }
+        (*stage, need) = (next, less);
     }
 }

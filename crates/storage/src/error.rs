@@ -79,6 +79,18 @@ impl StorageError {
         matches!(self, StorageError::Store { transient: true, .. })
     }
 
+    pub(crate) fn of_io(action: &'static str, url: String, e: &std::io::Error) -> StorageError {
+        use std::io::ErrorKind;
+        match e.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => StorageError::NotFound { url },
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                StorageError::PermissionDenied { action, url, detail: e.to_string() }
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StorageError::DiskFull { url },
+            _ => StorageError::Store { action, url, detail: e.to_string(), transient: false },
+        }
+    }
+
     pub(crate) fn of(action: &'static str, url: String, e: &object_store::Error, local: bool) -> StorageError {
         let mut detail = e.to_string();
         let mut source = std::error::Error::source(e);

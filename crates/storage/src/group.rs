@@ -36,7 +36,7 @@ pub fn ensure_group(location: &Location, attributes: &Map<String, Value>) -> Res
         return Ok(());
     }
     let doc = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
-    store.put("zarr.json", doc.to_string().into_bytes().into())
+    store.put("zarr.json", doc.to_string().into_bytes())
 }
 
 /// Writes the metadata of everything below a v3 group into the group's own document, as zarr-python does.
@@ -60,7 +60,7 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     if let Some(object) = root.as_object_mut() {
         object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
     }
-    store.put("zarr.json", root.to_string().into_bytes().into())
+    store.put("zarr.json", root.to_string().into_bytes())
 }
 
 /// Every group and array of a store.

@@ -4,16 +4,25 @@
 //! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
+mod boxes;
 mod chunks;
+mod codec;
 mod error;
 mod group;
+mod local;
 mod location;
 mod meta;
+mod read;
+mod shard;
 mod store;
+mod write;
 
-pub use chunks::{ArrayIo, ChunkWritten, ReadStats};
+pub use boxes::Elements;
+pub use chunks::ArrayIo;
 pub use error::StorageError;
 pub use group::{NodeKind, TreeNode, consolidate, ensure_group, list_tree};
 pub use location::Location;
 pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_array};
+pub use read::{READ_BUFFER, READ_GAP, ReadStats};
 pub use store::{Counters, Store};
+pub use write::ChunkWritten;

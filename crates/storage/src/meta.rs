@@ -19,6 +19,9 @@ pub struct ArrayMeta {
     /// The chunks inside a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner_chunk: Option<Vec<u64>>,
+    /// Chunks are stored as they are in memory, without shards, so that byte ranges of them can be read.
+    #[serde(default)]
+    pub raw: bool,
     /// 2 or 3.
     pub zarr_format: u8,
     /// The metadata document (v3 `zarr.json`, or v2 `.zarray` with the attributes).
@@ -27,6 +30,13 @@ pub struct ArrayMeta {
     pub dimension_names: Option<Vec<Option<String>>>,
     /// User attributes.
     pub attributes: Map<String, Value>,
+}
+
+impl ArrayMeta {
+    /// What [`ArrayMeta::raw`] should be.
+    pub fn is_raw(&self) -> bool {
+        self.inner_chunk.is_none() && crate::codec::is_raw(&self.metadata, self.zarr_format, self.dtype.size())
+    }
 }
 
 /// Compression of a new array.
@@ -147,11 +157,13 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         (list.len() == shape.len()).then_some(list)
     };
     let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
+    let raw = inner_chunk.is_none() && crate::codec::is_raw(&doc, zarr_format, dtype.size());
     Ok(ArrayMeta {
         dtype,
         grid: ChunkGrid::regular(&shape, &chunks),
         shape,
         inner_chunk,
+        raw,
         zarr_format,
         metadata: doc,
         dimension_names,
@@ -233,5 +245,5 @@ pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
 pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
     let text = serde_json::to_vec_pretty(&meta.metadata)
         .map_err(|e| StorageError::Metadata { url: location.to_string(), detail: e.to_string() })?;
-    Store::open(location)?.put("zarr.json", text.into())
+    Store::open(location)?.put("zarr.json", text)
 }

@@ -1,13 +1,15 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
-use crate::{Location, StorageError};
+use crate::{Location, StorageError, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -18,6 +20,9 @@ static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::ne
 });
 static HANDLES: LazyLock<Mutex<HashMap<String, Handle>>> = LazyLock::new(|| Mutex::new(HashMap::new()));
 static COUNTS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
+
+/// Bytes of ranges that are fetched from an object store at a time.
+const BATCH: u64 = 16 << 20;
 
 /// Requests and bytes of this process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,6 +92,12 @@ impl Store {
         Key::parse(full.trim_matches('/')).map_err(|e| StorageError::Url { url: self.url(key), problem: e.to_string() })
     }
 
+    /// The file of a key, if this is the local filesystem.
+    fn file(&self, key: &str) -> Option<PathBuf> {
+        let folder = self.location.local_path()?;
+        Some(if key.is_empty() { folder } else { folder.join(key) })
+    }
+
     /// The URL of a key.
     pub fn url(&self, key: &str) -> String {
         self.location.join(key).to_string()
@@ -106,21 +117,14 @@ impl Store {
     pub fn get(&self, key: &str) -> Result<Option<Bytes>, StorageError> {
         let path = self.key(key)?;
         count(0, 1);
-        if let Some(folder) = self.location.local_path() {
-            // The fast path: one read into one buffer, on this thread.
-            let file = if key.is_empty() { folder } else { folder.join(key) };
+        if let Some(file) = self.file(key) {
             return match std::fs::read(&file) {
                 Ok(data) => {
                     count(3, data.len() as u64);
                     Ok(Some(data.into()))
                 }
-                Err(e) => match e.kind() {
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory | std::io::ErrorKind::IsADirectory => Ok(None),
-                    std::io::ErrorKind::PermissionDenied => {
-                        Err(StorageError::PermissionDenied { action: "read", url: self.url(key), detail: e.to_string() })
-                    }
-                    _ => Err(StorageError::Store { action: "read", url: self.url(key), detail: e.to_string(), transient: false }),
-                },
+                Err(e) if local::is_missing(&e) => Ok(None),
+                Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
             };
         }
         match self.wait("read", key, async { self.handle.get(&path).await?.bytes().await }) {
@@ -137,6 +141,13 @@ impl Store {
     pub fn size(&self, key: &str) -> Result<Option<u64>, StorageError> {
         let path = self.key(key)?;
         count(0, 1);
+        if let Some(file) = self.file(key) {
+            return match std::fs::metadata(&file) {
+                Ok(m) => Ok(m.is_file().then_some(m.len())),
+                Err(e) if local::is_missing(&e) => Ok(None),
+                Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
+            };
+        }
         match self.wait("read", key, self.handle.head(&path)) {
             Ok(meta) => Ok(Some(meta.size)),
             Err(StorageError::NotFound { .. }) => Ok(None),
@@ -144,20 +155,50 @@ impl Store {
         }
     }
 
-    /// Ranges of an object, coalesced where they are near each other.
-    pub fn get_ranges(&self, key: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StorageError> {
+    /// Reads byte ranges of an object, each to its place in `out`. False if there is no such object.
+    pub fn read_spans(&self, key: &str, spans: &[(Range<u64>, usize)], out: &mut [u8]) -> Result<bool, StorageError> {
         let path = self.key(key)?;
         count(0, 1);
-        let data = self.wait("read", key, self.handle.get_ranges(&path, ranges))?;
-        count(3, data.iter().map(|b| b.len() as u64).sum());
-        Ok(data)
+        count(3, spans.iter().map(|(r, _)| r.end - r.start).sum());
+        if let Some(file) = self.file(key) {
+            return match local::read_spans(&file, spans, out) {
+                Ok(()) => Ok(true),
+                Err(e) if local::is_missing(&e) => Ok(false),
+                Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
+            };
+        }
+        // What is in flight is held beside the destination, so a batch is bounded.
+        let mut rest = spans;
+        while !rest.is_empty() {
+            let ends = rest.iter().scan(0, |sum, (r, _)| {
+                *sum += r.end - r.start;
+                Some(*sum)
+            });
+            let n = ends.take_while(|&bytes| bytes <= BATCH).count().max(1);
+            let ranges: Vec<Range<u64>> = rest[..n].iter().map(|(r, _)| r.clone()).collect();
+            match self.wait("read", key, self.handle.get_ranges(&path, &ranges)) {
+                Ok(data) => {
+                    for (piece, (_, at)) in data.iter().zip(&rest[..n]) {
+                        out[*at..*at + piece.len()].copy_from_slice(piece);
+                    }
+                }
+                Err(StorageError::NotFound { .. }) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+            rest = &rest[n..];
+        }
+        Ok(true)
     }
 
     /// Writes an object, whole or not at all.
-    pub fn put(&self, key: &str, data: Bytes) -> Result<(), StorageError> {
-        let path = self.key(key)?;
+    pub fn put<'a>(&self, key: &str, data: impl Into<Cow<'a, [u8]>>) -> Result<(), StorageError> {
+        let (path, data) = (self.key(key)?, data.into());
         count(1, 1);
         count(4, data.len() as u64);
+        if let Some(file) = self.file(key) {
+            return local::write(&file, &data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
+        }
+        let data = Bytes::from(data.into_owned());
         self.wait("write", key, async { self.handle.put(&path, data.into()).await.map(|_| ()) })
     }
 

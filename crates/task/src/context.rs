@@ -68,6 +68,12 @@ impl TaskContext {
                     ),
                 }));
             }
+            if array.raw && !meta.is_raw() {
+                return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
+                    place: format!("array '{name}' at {}", location.as_str()),
+                    problem: "the plan says that its chunks are stored raw, but they are encoded; plan again".into(),
+                }));
+            }
             let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
             arrays.insert(name.clone(), Opened { location, meta, io });
         }

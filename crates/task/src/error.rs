@@ -69,6 +69,16 @@ pub enum TaskError {
     /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] chunkwise_plan::PlanError),
+    /// A bug in this program.
+    #[error("stage {stage}, task {task} failed by a bug in chunkwise, please report it: {detail}")]
+    Bug {
+        /// Index of the stage.
+        stage: usize,
+        /// Number of the task.
+        task: u64,
+        /// What the program says.
+        detail: String,
+    },
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -5,7 +5,7 @@ use crate::{TaskContext, TaskError};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::schedule::{Pass, Schedule};
 use chunkwise_plan::{Program, Stage, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::StorageError;
+use chunkwise_storage::{Elements, StorageError};
 use chunkwise_types::{Region, unravel};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +20,15 @@ pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
 /// # Errors
 /// See [`TaskError`]; [`TaskError::class`] says whether trying again can help. A failed task leaves only whole, correct chunks.
 pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
+    // A panic would take the executor's thread with it and leave the run waiting. Nothing of a task outlives it, so none of its state
+    // can be seen half-changed.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(ctx, stage, task, cancel))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(TaskError::Bug { stage, task, detail: text.unwrap_or("a panic").into() })
+    })
+}
+
+fn run(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
     let started = std::time::Instant::now();
     let Some(s) = ctx.plan.stages.get(stage).filter(|s| task < s.tasks()) else {
         return Err(TaskError::NoSuchTask { stage, task });
@@ -30,8 +39,7 @@ pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool)
         return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
     }
     let mut run = Run { ctx, stage, task, program: &s.program, cancel, bytes_read: 0 };
-    let blocks = run.evaluate(s, &regions)?;
-    let written = run.write(s, &regions, blocks)?;
+    let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
 
@@ -59,9 +67,18 @@ impl Run<'_> {
 
     /// Loads the leaves of a pass.
     fn load(&mut self, pass: &Pass, known: &mut Known) -> Result<(), TaskError> {
-        for (k, step) in self.program.steps.iter().enumerate() {
+        // What the last pass left and this one does not need goes first; a region that both need is not read again.
+        let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&pass.demands[k]);
+        let arrays = &self.ctx.plan.arrays;
+        let order = memory::load_order(arrays, self.program);
+        let reads: Vec<usize> = order
+            .into_iter()
+            .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
+            .collect();
+        reads.iter().for_each(|&k| known[k].clear());
+        for k in reads {
+            let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
-            known[k].clear();
             for region in &pass.demands[k] {
                 self.check()?;
                 let io = self.ctx.array(name);
@@ -78,7 +95,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<Block>, TaskError> {
+    fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<WrittenChunk>, TaskError> {
         let schedule = Schedule::new(stage, regions);
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
         for phase in &schedule.phases {
@@ -116,19 +133,30 @@ impl Run<'_> {
         }
         let pass = schedule.output_pass(self.program);
         self.load(&pass, &mut known)?;
-        if let [_] = pass.tiles.as_slice() {
-            return evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e));
+        if pass.tiles.len() <= 1 {
+            let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            return self.write(stage, regions, blocks);
         }
-        let mut out: Vec<Block> = pass.wants.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
-        for tile in &pass.tiles {
-            self.check()?;
-            let wants: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
-            let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-            for (whole, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&pass.wants)) {
-                whole.assign(&tile.relative_to(region), block);
+        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
+        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
+        let mut written = Vec::new();
+        let pieces = schedule.pieces(&pass, &grids);
+        for piece in &pieces {
+            let whole: Vec<(usize, Region)> =
+                pass.wants.iter().map(|(k, r)| (*k, if pieces.len() > 1 { piece.clone() } else { r.clone() })).collect();
+            let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
+            for tile in pass.tiles_of(&whole[0].1) {
+                self.check()?;
+                let wants: Vec<(usize, Region)> = whole.iter().map(|(k, _)| (*k, tile.clone())).collect();
+                let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
+                for (held, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&whole)) {
+                    held.assign(&tile.relative_to(region), block);
+                }
             }
+            let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
+            written.extend(self.write(stage, &regions, out)?);
         }
-        Ok(out)
+        Ok(written)
     }
 
     /// Writes the whole chunks of every output, in the order of the grid.
@@ -142,9 +170,15 @@ impl Run<'_> {
                 self.check()?;
                 let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
                 let chunk = grid.region(&index);
-                let piece = block.slice(&chunk.relative_to(region)).contiguous();
-                let bytes = piece.as_bytes().unwrap_or_default();
-                let done = io.write_chunk(&index, bytes).map_err(self.storage())?;
+                let inside = chunk.relative_to(region);
+                let done = match block.as_bytes() {
+                    Some(data) => io.write_chunk(&index, Elements { data, shape: &region.shape, start: &inside.start }),
+                    None => {
+                        let piece = block.slice(&inside).contiguous();
+                        io.write_chunk(&index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                    }
+                };
+                let done = done.map_err(self.storage())?;
                 written.push(WrittenChunk {
                     array: output.array.clone(),
                     chunk: index,

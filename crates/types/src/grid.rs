@@ -161,6 +161,15 @@ impl ChunkGrid {
         self.0.len()
     }
 
+    /// The lengths of a stored chunk: chunks at the edge are padded to it.
+    pub fn stored_shape(&self) -> Vec<u64> {
+        let stored = |a: &AxisChunks| match a {
+            AxisChunks::Regular { size, .. } => *size,
+            AxisChunks::Irregular(_) => a.max(),
+        };
+        self.0.iter().map(stored).collect()
+    }
+
     /// The shape of the array.
     pub fn shape(&self) -> Vec<u64> {
         self.0.iter().map(AxisChunks::len).collect()

@@ -17,8 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-use reducers::{Arg, Moment, Moments};
-pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
+use reducers::Arg;
+use reducers::Moment;
+pub(crate) use reducers::{Count, Extreme, Mean, Moments, Prod, Reducer, Sum, Truth};
 pub(crate) use walk::{Target, walk};
 
 /// A reduction.
@@ -50,6 +51,11 @@ pub enum ReduceOp {
     },
     /// The union of moments: the input has them on its last axis.
     MergeMoments,
+    /// Mean of floats; NaN for no elements. A tree of means is no mean, so this is for groups.
+    Mean {
+        /// Leave NaN out.
+        skip_nan: bool,
+    },
 }
 
 impl ReduceOp {
@@ -67,6 +73,7 @@ impl ReduceOp {
             ReduceOp::ArgMax => "arg_max",
             ReduceOp::Moments { .. } => "moments",
             ReduceOp::MergeMoments => "merge_moments",
+            ReduceOp::Mean { .. } => "mean",
         }
     }
 
@@ -84,6 +91,7 @@ impl ReduceOp {
             ReduceOp::CountNonzero => Ok(DType::Int64),
             ReduceOp::MergeMoments if input == DType::Float64 => Ok(DType::Float64),
             ReduceOp::MergeMoments => Err(refused()),
+            ReduceOp::Mean { .. } => Ok(input.to_inexact()),
             _ if complex => Err(refused()),
             ReduceOp::Min | ReduceOp::Max => Ok(input),
             ReduceOp::ArgMin | ReduceOp::ArgMax => Ok(DType::Int64),
@@ -91,8 +99,34 @@ impl ReduceOp {
         }
     }
 
-    fn is_moments(self) -> bool {
-        matches!(self, ReduceOp::Moments { .. } | ReduceOp::MergeMoments)
+    /// Bytes that a fold keeps for each element of its output, for elements of `input`.
+    pub fn state_bytes(self, input: DType) -> u64 {
+        let complex = input.kind() == DTypeKind::Complex;
+        match self {
+            ReduceOp::Sum => match input {
+                DType::Float64 | DType::Complex64 => 16,
+                DType::Complex128 => 32,
+                _ => 8,
+            },
+            // A sum and a count.
+            ReduceOp::Mean { .. } => 8 + ReduceOp::Sum.state_bytes(input),
+            ReduceOp::Prod => 8 << u32::from(complex),
+            // A value and whether there was one.
+            ReduceOp::Min | ReduceOp::Max => 2 * input.size(),
+            ReduceOp::Any | ReduceOp::All => 1,
+            ReduceOp::CountNonzero => 8,
+            ReduceOp::ArgMin | ReduceOp::ArgMax => 16,
+            // Three numbers for three elements.
+            ReduceOp::Moments { .. } | ReduceOp::MergeMoments => 8,
+        }
+    }
+
+    /// The length of the last axis that the result has besides those of the input, if it has one.
+    pub fn parts(self) -> Option<u64> {
+        match self {
+            ReduceOp::Moments { .. } | ReduceOp::MergeMoments => Some(3),
+            _ => None,
+        }
     }
 }
 
@@ -115,7 +149,7 @@ pub(crate) fn window(inputs: &[ArrayType], axes: &[usize], segments: Option<&[Ax
 /// The region of the input that a region of the output needs in a window of the reduced axes.
 pub(crate) fn demand(function: &ReduceOp, axes: &[usize], segmented: bool, region: &Region, window: &Window) -> Region {
     let mut out = region.clone();
-    if function.is_moments() {
+    if function.parts().is_some() {
         out.start.pop();
         out.shape.pop();
     }
@@ -221,18 +255,35 @@ pub(crate) struct Shape {
     pub dtype: DType,
 }
 
-/// The output block from accumulators in C order.
+/// Accumulators that are turned into output elements at a time.
+const EMITTED: usize = 1 << 14;
+
+/// The output block from accumulators in C order, converted a little at a time: beside the accumulators only the block is in memory.
 pub(crate) fn emit<R: Reducer>(acc: &[R::Acc], shape: &Shape) -> Block {
-    let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
-    acc.iter().for_each(|a| R::emit(a, &mut data));
-    let mut array = from_vec(&shape.full, data);
-    if let (Some((start, len)), Some(axis)) = (shape.last, shape.full.len().checked_sub(1))
-        && len != shape.full[axis]
-    {
-        array.slice_axis_inplace(ndarray::Axis(axis), ndarray::Slice::from(start as usize..(start + len) as usize));
+    let out = if R::Out::DTYPE == shape.dtype {
+        let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
+        acc.iter().for_each(|a| R::emit(a, &mut data));
+        R::Out::wrap(from_vec(&shape.full, data))
+    } else {
+        let flat = [(acc.len() * R::WIDTH) as u64];
+        let mut whole = Block::zeros(shape.dtype, &flat);
+        for (k, some) in acc.chunks(EMITTED).enumerate() {
+            let mut data = Vec::with_capacity(some.len() * R::WIDTH);
+            some.iter().for_each(|a| R::emit(a, &mut data));
+            let region = Region { start: vec![(k * EMITTED * R::WIDTH) as u64], shape: vec![data.len() as u64] };
+            let piece = R::Out::wrap(from_vec(&region.shape, data));
+            whole.assign(&region, &crate::cast(&piece, shape.dtype));
+        }
+        whole.reshaped(&shape.full).unwrap_or(whole)
+    };
+    match (shape.last, shape.full.len().checked_sub(1)) {
+        (Some((start, len)), Some(axis)) if len != shape.full[axis] => {
+            let mut region = Region::full(&shape.full);
+            (region.start[axis], region.shape[axis]) = (start, len);
+            out.slice(&region)
+        }
+        _ => out,
     }
-    let block = R::Out::wrap(array);
-    if block.dtype() == shape.dtype { block } else { crate::cast(&block, shape.dtype) }
 }
 
 /// The elements of a part as the type of the reducer.
@@ -376,7 +427,7 @@ pub(crate) fn start(
     if segments.is_some_and(|s| s.len() != axes.len() || s.iter().zip(axes).any(|(s, &a)| s.len() != input.shape[a])) {
         return Err(invalid("the segments must cover the reduced axes"));
     }
-    let expected = rank - if segments.is_some() { 0 } else { axes.len() } + usize::from(op.is_moments());
+    let expected = rank - if segments.is_some() { 0 } else { axes.len() } + usize::from(op.parts().is_some());
     if region.rank() != expected {
         return Err(invalid(&format!("a region of rank {}, expected {expected}", region.rank())));
     }
@@ -391,13 +442,13 @@ pub(crate) fn start(
     // The output as it is wanted, and the accumulators with every axis of the input.
     let mut kept = region.clone();
     let mut shape = Shape { full: region.shape.clone(), last: None, dtype: output.dtype };
-    if op.is_moments() {
+    if let Some(parts) = op.parts() {
         shape.last = kept.start.pop().zip(kept.shape.pop());
         if let Some(n) = shape.full.last_mut() {
-            *n = 3;
+            *n = parts;
         }
-        if shape.last.is_some_and(|(s, n)| s + n > 3) {
-            return Err(invalid("the last axis has length 3"));
+        if shape.last.is_some_and(|(s, n)| s + n > parts) {
+            return Err(invalid(&format!("the last axis has length {parts}")));
         }
     }
     let mut layout = Layout { keep: kept, segments: vec![None; rank], pos: vec![0; rank] };
@@ -417,6 +468,7 @@ pub(crate) fn start(
     }
 
     fn boxed<R: Reducer>(op: ReduceOp, layout: Layout, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+        debug_assert!(size_of::<R::Acc>() as u64 <= op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{op:?}");
         let acc = vec![R::acc(); layout.keep.volume() as usize];
         Ok(Box::new(Folding::<R> { op, layout, acc, shape }))
     }
@@ -433,6 +485,8 @@ pub(crate) fn start(
         ReduceOp::ArgMax => with_real!(op, dtype, T => boxed::<Arg<T, true>>(op, layout, shape)),
         ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(op, layout, shape)),
         ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(op, layout, shape)),
+        ReduceOp::Mean { skip_nan: false } => crate::with_dtype!(dtype, T => boxed::<Mean<T, false>>(op, layout, shape)),
+        ReduceOp::Mean { skip_nan: true } => crate::with_dtype!(dtype, T => boxed::<Mean<T, true>>(op, layout, shape)),
         ReduceOp::MergeMoments => {
             let acc = vec![Moment::default(); layout.keep.volume() as usize];
             Ok(Box::new(Merging { layout, acc, shape }))

@@ -47,12 +47,51 @@ pub(crate) trait Reducer: 'static {
     fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>);
 }
 
+/// The state of a sum that lives as long as the fold.
+pub(crate) trait SumState<W: Wide>: Copy + Send {
+    fn zero() -> Self;
+    fn take(&mut self, x: W);
+    fn value(self) -> W;
+}
+
+/// A plain sum: exact for integers, and for `float32` in `float64` far more exact than the result's own precision.
+impl<W: Wide> SumState<W> for W {
+    fn zero() -> Self {
+        W::ZERO
+    }
+    fn take(&mut self, x: W) {
+        *self = self.plus(x);
+    }
+    fn value(self) -> W {
+        self
+    }
+}
+
+/// A sum and what rounding lost of it.
+impl<W: Wide> SumState<W> for (W, W) {
+    fn zero() -> Self {
+        (W::ZERO, W::ZERO)
+    }
+    fn take(&mut self, x: W) {
+        W::compensated(&mut self.0, &mut self.1, x);
+    }
+    fn value(self) -> W {
+        W::total(self.0, self.1)
+    }
+}
+
 /// Any element: is it true, and what does it sum in?
 pub(crate) trait Element: BlockElement {
     /// The type that sums and products are taken in.
-    type Wide: Wide;
+    type Wide: Average;
+    /// The state of a sum.
+    type Sum: SumState<Self::Wide>;
     fn wide(self) -> Self::Wide;
     fn truthy(self) -> bool;
+    /// False for NaN, in either part.
+    fn valid(self) -> bool {
+        true
+    }
 }
 
 /// An element with an order.
@@ -138,6 +177,7 @@ macro_rules! ints {
     ($($t:ty => $w:ty),*) => {$(
         impl Element for $t {
             type Wide = $w;
+            type Sum = $w;
             fn wide(self) -> $w { self as $w }
             fn truthy(self) -> bool { self != 0 }
         }
@@ -153,11 +193,13 @@ macro_rules! ints {
 ints!(i8 => i64, i16 => i64, i32 => i64, i64 => i64, u8 => u64, u16 => u64, u32 => u64, u64 => u64);
 
 macro_rules! floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty => $sum:ty),*) => {$(
         impl Element for $t {
             type Wide = f64;
+            type Sum = $sum;
             fn wide(self) -> f64 { self as f64 }
             fn truthy(self) -> bool { self != 0.0 }
+            fn valid(self) -> bool { !self.is_nan() }
         }
         impl Ordered for $t {
             const LOW: Self = <$t>::NEG_INFINITY;
@@ -168,10 +210,11 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32, f64);
+floats!(f32 => f64, f64 => (f64, f64));
 
 impl Element for bool {
     type Wide = i64;
+    type Sum = i64;
     fn wide(self) -> i64 {
         i64::from(self)
     }
@@ -193,20 +236,28 @@ impl Ordered for bool {
 
 impl Element for Complex32 {
     type Wide = Complex64;
+    type Sum = Complex64;
     fn wide(self) -> Complex64 {
         Complex64::new(f64::from(self.re), f64::from(self.im))
     }
     fn truthy(self) -> bool {
         self.re != 0.0 || self.im != 0.0
     }
+    fn valid(self) -> bool {
+        !self.is_nan()
+    }
 }
 impl Element for Complex64 {
     type Wide = Complex64;
+    type Sum = (Complex64, Complex64);
     fn wide(self) -> Complex64 {
         self
     }
     fn truthy(self) -> bool {
         self.re != 0.0 || self.im != 0.0
+    }
+    fn valid(self) -> bool {
+        !self.is_nan()
     }
 }
 
@@ -250,13 +301,13 @@ pub(crate) struct Sum<T>(PhantomData<T>);
 impl<T: Element> Reducer for Sum<T> {
     type In = T;
     type Part = T::Wide;
-    type Acc = (T::Wide, T::Wide);
+    type Acc = T::Sum;
     type Out = T::Wide;
     fn part() -> T::Wide {
         T::Wide::ZERO
     }
     fn acc() -> Self::Acc {
-        (T::Wide::ZERO, T::Wide::ZERO)
+        T::Sum::zero()
     }
     fn add(part: &mut T::Wide, x: T, _: isize) {
         *part = part.plus(x.wide());
@@ -265,10 +316,58 @@ impl<T: Element> Reducer for Sum<T> {
         pairwise(xs, &T::wide)
     }
     fn merge(acc: &mut Self::Acc, part: T::Wide) {
-        T::Wide::compensated(&mut acc.0, &mut acc.1, part);
+        acc.take(part);
     }
     fn emit(acc: &Self::Acc, out: &mut Vec<T::Wide>) {
-        out.push(T::Wide::total(acc.0, acc.1));
+        out.push(acc.value());
+    }
+}
+
+/// What means come out as: those of integers are floats.
+pub(crate) trait Average: Wide {
+    type Out: BlockElement;
+    fn over(self, n: f64) -> Self::Out;
+}
+macro_rules! averages {
+    ($($t:ty => $o:ty: |$x:ident| $float:expr;)*) => {$(
+        impl Average for $t {
+            type Out = $o;
+            fn over(self, n: f64) -> $o { let $x = self; $float / n }
+        }
+    )*};
+}
+averages! { i64 => f64: |x| x as f64; u64 => f64: |x| x as f64; f64 => f64: |x| x; Complex64 => Complex64: |x| x; }
+
+/// The mean. `SKIP` leaves NaN out.
+pub(crate) struct Mean<T, const SKIP: bool>(PhantomData<T>);
+impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
+    type In = T;
+    type Part = (T::Wide, f64);
+    type Acc = (T::Sum, f64);
+    type Out = <T::Wide as Average>::Out;
+    fn part() -> Self::Part {
+        (T::Wide::ZERO, 0.0)
+    }
+    fn acc() -> Self::Acc {
+        (T::Sum::zero(), 0.0)
+    }
+    fn add(part: &mut Self::Part, x: T, _: isize) {
+        let used = !SKIP || x.valid();
+        *part = (part.0.plus(if used { x.wide() } else { T::Wide::ZERO }), part.1 + f64::from(u8::from(used)));
+    }
+    fn row(xs: &[T], _: isize, _: isize) -> Self::Part {
+        if !SKIP {
+            return (pairwise(xs, &T::wide), xs.len() as f64);
+        }
+        let sum = pairwise(xs, &|x: T| if x.valid() { x.wide() } else { T::Wide::ZERO });
+        (sum, pairwise(xs, &|x: T| f64::from(u8::from(x.valid()))))
+    }
+    fn merge(acc: &mut Self::Acc, part: Self::Part) {
+        acc.0.take(part.0);
+        acc.1 += part.1;
+    }
+    fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>) {
+        out.push(acc.0.value().over(acc.1));
     }
 }
 

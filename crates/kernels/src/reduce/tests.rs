@@ -127,6 +127,10 @@ fn naive(op: ReduceOp, xs: &[(u64, f64)]) -> Vec<f64> {
         ReduceOp::CountNonzero => xs.iter().filter(|x| x.1 != 0.0).count() as f64,
         ReduceOp::ArgMin => pick(&|x, v| x < v).unwrap().0 as f64,
         ReduceOp::ArgMax => pick(&|x, v| x > v).unwrap().0 as f64,
+        ReduceOp::Mean { skip_nan } => {
+            let used: Vec<f64> = xs.iter().map(|x| x.1).filter(|x| !(skip_nan && x.is_nan())).collect();
+            used.iter().sum::<f64>() / used.len() as f64
+        }
         ReduceOp::Moments { skip_nan } => {
             let used: Vec<f64> = xs.iter().map(|x| x.1).filter(|x| !(skip_nan && x.is_nan())).collect();
             let n = used.len() as f64;
@@ -137,7 +141,7 @@ fn naive(op: ReduceOp, xs: &[(u64, f64)]) -> Vec<f64> {
     }]
 }
 
-const OPS: [ReduceOp; 11] = [
+const OPS: [ReduceOp; 13] = [
     ReduceOp::Sum,
     ReduceOp::Prod,
     ReduceOp::Min,
@@ -149,6 +153,8 @@ const OPS: [ReduceOp; 11] = [
     ReduceOp::ArgMax,
     ReduceOp::Moments { skip_nan: false },
     ReduceOp::Moments { skip_nan: true },
+    ReduceOp::Mean { skip_nan: false },
+    ReduceOp::Mean { skip_nan: true },
 ];
 
 fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl Fn(T) -> f64) {
@@ -180,10 +186,8 @@ fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl 
             _ => {}
         }
     }
-    let moments = matches!(op, ReduceOp::Moments { .. });
-    if moments {
-        out.push(3);
-    }
+    let moments = op.parts().is_some();
+    out.extend(op.parts());
     let output = ArrayType::new(op.result_dtype(T::DTYPE).unwrap(), out.clone());
     let kernel = Kernel::Reduce { function: op, axes: axes.clone(), segments: segments.clone() };
     let inputs = [input];
@@ -239,7 +243,7 @@ fn reductions_agree_with_loops() {
 fn fold_one(op: ReduceOp, dtype: DType, parts: &[Block]) -> Block {
     let n: u64 = parts.iter().map(|p| p.shape()[0]).sum();
     let inputs = [ArrayType::new(parts[0].dtype(), vec![n])];
-    let output = ArrayType::new(dtype, if op.is_moments() { vec![3] } else { vec![] });
+    let output = ArrayType::new(dtype, if op.parts().is_some() { vec![3] } else { vec![] });
     let kernel = Kernel::Reduce { function: op, axes: vec![0], segments: None };
     let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
     let mut fold = node.start_fold(&Region::full(&output.shape)).unwrap();
@@ -333,13 +337,17 @@ fn groups_agree_with_loops() {
         let rank = 1 + rng.below(3) as usize;
         let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(12)).collect();
         let axis = rng.below(rank as u64) as usize;
-        let op = OPS[rng.below(7) as usize];
+        let op = [&OPS[..7], &OPS[9..]].concat()[rng.below(11) as usize];
         let groups = 1 + rng.below(5);
         let run = 1 + rng.below(12);
         let labels: Vec<i64> = (0..shape[axis]).map(|i| ((i / run + seed) % (groups + 2)) as i64 - 1).collect();
-        let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| rng.below(7) as f64 - 3.0);
+        let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| match rng.below(8) {
+            7 => f64::NAN,
+            n => n as f64 - 3.0,
+        });
         let mut out = shape.clone();
         out[axis] = groups;
+        out.extend(op.parts());
         let inputs = [ArrayType::new(DType::Float64, shape.clone())];
         let output = ArrayType::new(op.result_dtype(DType::Float64).unwrap(), out.clone());
         let kernel = Kernel::Group { function: op, axis, labels: labels.clone(), groups };
@@ -354,14 +362,15 @@ fn groups_agree_with_loops() {
             }
         }
         for (k, got) in as_f64(&fold.finish().unwrap()).into_iter().enumerate() {
-            let at: Vec<u64> = unravel(k as u64, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+            let mut at: Vec<u64> = unravel(k as u64, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+            let part = op.parts().and_then(|_| at.pop()).unwrap_or(0) as usize;
             let mut members = Vec::new();
             for (j, _) in labels.iter().enumerate().filter(|(_, l)| **l == at[axis] as i64) {
                 let mut i: Vec<usize> = at.iter().map(|&x| x as usize).collect();
                 i[axis] = j;
                 members.push((j as u64, all[IxDyn(&i)]));
             }
-            let want = naive(op, &members)[0];
+            let want = naive(op, &members)[part];
             assert!(same(got, want), "{op:?} {shape:?} {axis} {labels:?} {region}: {got} is not {want}");
         }
     }

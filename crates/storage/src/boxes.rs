@@ -1,0 +1,152 @@
+//! Boxes inside dense C-order buffers: contiguous runs, and copies from box to box.
+
+use chunkwise_types::{Region, ravel, unravel, volume};
+
+/// The elements of a region that lie as a box inside a larger dense C-order buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Elements<'a> {
+    /// The whole buffer, native endian.
+    pub data: &'a [u8],
+    /// The shape of the whole buffer.
+    pub shape: &'a [u64],
+    /// Where the box starts in it.
+    pub start: &'a [u64],
+}
+
+impl<'a> Elements<'a> {
+    /// A buffer that holds nothing but the region.
+    pub fn whole(data: &'a [u8], shape: &'a [u64]) -> Elements<'a> {
+        const ORIGIN: [u64; chunkwise_types::MAX_RANK] = [0; chunkwise_types::MAX_RANK];
+        Elements { data, shape, start: &ORIGIN[..shape.len()] }
+    }
+
+    /// True if the buffer has the size of its shape and the box lies in it.
+    pub(crate) fn holds(&self, shape: &[u64], item: u64) -> bool {
+        self.shape.len() == shape.len()
+            && self.start.len() == shape.len()
+            && self.data.len() as u64 == volume(self.shape).saturating_mul(item)
+            && self.start.iter().zip(shape).zip(self.shape).all(|((s, n), whole)| s + n <= *whole)
+    }
+
+    /// The box as one slice, where it is contiguous.
+    pub(crate) fn slice(&self, shape: &[u64], item: usize) -> Option<&'a [u8]> {
+        let span = contiguous(self.shape, &Region { start: self.start.to_vec(), shape: shape.to_vec() }, item)?;
+        self.data.get(span)
+    }
+}
+
+/// The bytes of a box, where they are contiguous in a dense buffer of this shape.
+pub(crate) fn contiguous(whole: &[u64], part: &Region, item: usize) -> Option<std::ops::Range<usize>> {
+    let first = part.shape.iter().position(|&n| n != 1).unwrap_or(part.shape.len());
+    if (first + 1..whole.len()).any(|i| part.shape[i] != whole[i]) {
+        return None;
+    }
+    let at = ravel(&part.start, whole) as usize * item;
+    Some(at..at + part.volume() as usize * item)
+}
+
+/// The number of trailing axes that lie as one run in both shapes, and the bytes of that run.
+fn trailing(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> (usize, usize) {
+    let (mut split, mut run) = (shape.len(), item);
+    while split > 0 {
+        split -= 1;
+        run *= shape[split] as usize;
+        if shape[split] != a[split] || shape[split] != b[split] {
+            break;
+        }
+    }
+    (split, run)
+}
+
+/// Calls `each(offset in a, offset in b, bytes)` for every contiguous run of a box of `shape` that starts at `from` in a dense buffer
+/// of shape `a` and at `to` in one of shape `b`, in the order of both. All shapes have the same rank; empty boxes have no runs.
+pub(crate) fn runs<E>(
+    shape: &[u64],
+    item: usize,
+    (a, from): (&[u64], &[u64]),
+    (b, to): (&[u64], &[u64]),
+    mut each: impl FnMut(usize, usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let (split, run) = trailing(shape, a, b, item);
+    if run == 0 {
+        return Ok(());
+    }
+    let strides = |whole: &[u64]| -> Vec<usize> {
+        let mut out = vec![item; whole.len()];
+        for i in (1..whole.len()).rev() {
+            out[i - 1] = out[i] * whole[i] as usize;
+        }
+        out
+    };
+    let (sa, sb) = (strides(a), strides(b));
+    let mut x: usize = from.iter().zip(&sa).map(|(i, s)| *i as usize * s).sum();
+    let mut y: usize = to.iter().zip(&sb).map(|(i, s)| *i as usize * s).sum();
+    let outer = &shape[..split];
+    let mut index = vec![0u64; split];
+    for _ in 0..volume(outer) {
+        each(x, y, run)?;
+        for axis in (0..split).rev() {
+            index[axis] += 1;
+            (x, y) = (x + sa[axis], y + sb[axis]);
+            if index[axis] < outer[axis] {
+                break;
+            }
+            (x, y) = (x - sa[axis] * outer[axis] as usize, y - sb[axis] * outer[axis] as usize);
+            index[axis] = 0;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the runs that a box has in two buffers.
+pub(crate) fn run_bytes(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> usize {
+    trailing(shape, a, b, item).1
+}
+
+/// Copies a box of `shape` from one dense buffer to another.
+pub(crate) fn copy(source: &[u8], from: (&[u64], &[u64]), target: &mut [u8], to: (&[u64], &[u64]), shape: &[u64], item: usize) {
+    let _ = runs(shape, item, from, to, |s, t, n| {
+        target[t..t + n].copy_from_slice(&source[s..s + n]);
+        Ok::<(), std::convert::Infallible>(())
+    });
+}
+
+/// Every index of a box, in C order.
+pub(crate) fn indices(touched: &Region) -> impl Iterator<Item = Vec<u64>> + '_ {
+    (0..touched.volume()).map(|k| unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_move_between_buffers_of_other_shapes() {
+        let source: Vec<u8> = (0..60).collect();
+        let mut target = vec![255u8; 2 * 3 * 4];
+        copy(&source, (&[3, 4, 5], &[1, 1, 2]), &mut target, (&[2, 3, 4], &[0, 1, 1]), &[2, 2, 3], 1);
+        for (i, j, k) in [(0, 0, 0), (0, 1, 2), (1, 0, 1), (1, 1, 2)] {
+            assert_eq!(target[i * 12 + (j + 1) * 4 + k + 1], source[(i + 1) * 20 + (j + 1) * 5 + k + 2], "{i} {j} {k}");
+        }
+        assert_eq!(target.iter().filter(|&&b| b == 255).count(), 24 - 12);
+    }
+
+    #[test]
+    fn zero_dimensional_and_empty_boxes() {
+        let mut target = [0u8; 2];
+        copy(&[7, 8], (&[], &[]), &mut target, (&[], &[]), &[], 2);
+        assert_eq!(target, [7, 8]);
+        copy(&[], (&[0, 3], &[0, 0]), &mut target, (&[1, 2], &[0, 0]), &[0, 2], 1);
+        assert_eq!(target, [7, 8]);
+    }
+
+    #[test]
+    fn what_is_contiguous() {
+        let part = |start: &[u64], shape: &[u64]| Region { start: start.to_vec(), shape: shape.to_vec() };
+        assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 0, 0], &[2, 4, 5]), 2), Some(40..120));
+        assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 2, 0], &[1, 2, 5]), 1), Some(30..40));
+        assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 2, 1], &[1, 1, 3]), 1), Some(31..34));
+        assert_eq!(contiguous(&[3, 4, 5], &part(&[0, 2, 0], &[2, 2, 5]), 1), None);
+        assert_eq!(contiguous(&[3, 4, 5], &part(&[0, 0, 1], &[1, 2, 4]), 1), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The codecs of one chunk. Decodes straight into the destination where that is possible.
+
+use crate::ArrayMeta;
+use crate::boxes;
+use bytes::Bytes;
+use chunkwise_types::volume;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use zarrs::array::{Array, ArrayBytes, ArrayMetadata, ArrayToBytesCodecTraits, CodecOptions};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The elements as they are in memory.
+    Raw,
+    /// Blosc over the elements as they are in memory.
+    Blosc,
+    /// Anything else that zarrs knows.
+    Chain,
+}
+
+/// Encodes and decodes chunks of one shape.
+pub(crate) struct ChunkCodec {
+    kind: Kind,
+    array: Array<()>,
+    chunk: Vec<NonZeroU64>,
+    /// Shape of a chunk.
+    pub shape: Vec<u64>,
+    /// Decoded bytes of a chunk.
+    pub bytes: usize,
+    item: usize,
+    fill: Vec<u8>,
+    options: CodecOptions,
+}
+
+/// True if the elements of the array's chunks are stored as they are in memory, so that byte ranges of them can be read.
+pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
+    kind_of(document, zarr_format, item) == Kind::Raw
+}
+
+fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
+    let little = cfg!(target_endian = "little");
+    if zarr_format == 2 {
+        let empty = |key| document.get(key).is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty));
+        let plain = empty("filters")
+            && document.get("order").and_then(Value::as_str) == Some("C")
+            && document.get("dtype").and_then(Value::as_str).is_some_and(|d| d.starts_with('|') || (d.starts_with('<') && little));
+        return match document.get("compressor") {
+            None | Some(Value::Null) if plain => Kind::Raw,
+            Some(c) if plain && c.get("id").and_then(Value::as_str) == Some("blosc") => Kind::Blosc,
+            _ => Kind::Chain,
+        };
+    }
+    let Some(codecs) = document.get("codecs").and_then(Value::as_array) else { return Kind::Chain };
+    let name = |c: &Value| c.get("name").and_then(Value::as_str).or(c.as_str()).unwrap_or("").to_string();
+    let native = |c: &Value| {
+        name(c) == "bytes" && (item == 1 || (little && c.pointer("/configuration/endian").and_then(Value::as_str) == Some("little")))
+    };
+    match codecs.as_slice() {
+        [b] if native(b) => Kind::Raw,
+        [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
+        _ => Kind::Chain,
+    }
+}
+
+impl ChunkCodec {
+    /// The codec of the stored chunks of an array.
+    pub fn of_array(meta: &ArrayMeta) -> Result<ChunkCodec, String> {
+        Self::new(&meta.metadata, meta.zarr_format, meta.grid.stored_shape(), meta.dtype.size())
+    }
+
+    /// The codec of the chunks inside a shard, whose own codecs are given.
+    pub fn of_inner(meta: &ArrayMeta, inner: &[u64], codecs: &Value) -> Result<ChunkCodec, String> {
+        let mut document = meta.metadata.clone();
+        let object = document.as_object_mut().ok_or("the metadata is not an object")?;
+        object.insert("shape".into(), json!(inner));
+        object.insert("chunk_grid".into(), json!({"name": "regular", "configuration": {"chunk_shape": inner}}));
+        object.insert("codecs".into(), codecs.clone());
+        Self::new(&document, meta.zarr_format, inner.to_vec(), meta.dtype.size())
+    }
+
+    fn new(document: &Value, zarr_format: u8, shape: Vec<u64>, item: u64) -> Result<ChunkCodec, String> {
+        let metadata: ArrayMetadata = serde_json::from_value(document.clone()).map_err(|e| e.to_string())?;
+        let array = Array::new_with_metadata(Arc::new(()), "/", metadata).map_err(|e| e.to_string())?;
+        let chunk = shape.iter().map(|&n| NonZeroU64::new(n).ok_or("a chunk has length 0")).collect::<Result<Vec<_>, _>>()?;
+        let fill = array.fill_value().as_ne_bytes().to_vec();
+        if fill.len() as u64 != item {
+            return Err(format!("its fill value has {} bytes instead of {item}", fill.len()));
+        }
+        // One thread a task: the executor decides how many tasks run.
+        let options = CodecOptions::default().with_concurrent_target(1).with_chunk_concurrent_minimum(1).with_store_empty_chunks(true);
+        let bytes = (volume(&shape) * item) as usize;
+        Ok(ChunkCodec { kind: kind_of(document, zarr_format, item), array, chunk, shape, bytes, item: item as usize, fill, options })
+    }
+
+    /// The bytes of the fill value.
+    pub fn fill(&self) -> &[u8] {
+        &self.fill
+    }
+
+    /// Decodes a whole chunk into `out`, which has [`ChunkCodec::bytes`] bytes.
+    pub fn decode_into(&self, data: Bytes, out: &mut [u8]) -> Result<(), String> {
+        let wrong = |n: usize| format!("it decodes to {n} bytes instead of {}", self.bytes);
+        match self.kind {
+            Kind::Raw if data.len() == out.len() => out.copy_from_slice(&data),
+            Kind::Raw => return Err(wrong(data.len())),
+            Kind::Blosc => blosc_into(&data, out)?,
+            Kind::Chain => {
+                let a = &self.array;
+                let decoded = a
+                    .codecs()
+                    .decode(Cow::Owned(data.into()), &self.chunk, a.data_type(), a.fill_value(), &self.options)
+                    .and_then(|d| d.into_fixed().map_err(Into::into))
+                    .map_err(|e| e.to_string())?;
+                if decoded.len() != out.len() {
+                    return Err(wrong(decoded.len()));
+                }
+                out.copy_from_slice(&decoded);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the box `from` of a chunk into the place `to` of a larger buffer.
+    pub fn decode_box(&self, data: Bytes, from: &[u64], shape: &[u64], out: &mut [u8], to: (&[u64], &[u64])) -> Result<(), String> {
+        if shape == self.shape {
+            let region = chunkwise_types::Region { start: to.1.to_vec(), shape: shape.to_vec() };
+            if let Some(span) = boxes::contiguous(to.0, &region, self.item) {
+                return self.decode_into(data, &mut out[span]);
+            }
+        }
+        if self.kind == Kind::Raw && data.len() == self.bytes {
+            boxes::copy(&data, (&self.shape, from), out, to, shape, self.item);
+            return Ok(());
+        }
+        let mut whole = vec![0u8; self.bytes];
+        self.decode_into(data, &mut whole)?;
+        boxes::copy(&whole, (&self.shape, from), out, to, shape, self.item);
+        Ok(())
+    }
+
+    /// Encodes the elements of one chunk, clipped to `shape`; what lies outside is filled.
+    pub fn encode<'a>(&self, elements: boxes::Elements<'a>, shape: &[u64]) -> Result<Cow<'a, [u8]>, String> {
+        let data: Cow<'a, [u8]> = match elements.slice(shape, self.item).filter(|_| shape == self.shape) {
+            Some(slice) => Cow::Borrowed(slice),
+            None => {
+                let mut data = if shape == self.shape { vec![0u8; self.bytes] } else { self.fill.repeat(self.bytes / self.item.max(1)) };
+                let origin = vec![0; shape.len()];
+                boxes::copy(elements.data, (elements.shape, elements.start), &mut data, (&self.shape, &origin), shape, self.item);
+                Cow::Owned(data)
+            }
+        };
+        if self.kind == Kind::Raw {
+            return Ok(data);
+        }
+        let a = &self.array;
+        a.codecs()
+            .encode(ArrayBytes::new_flen(data), &self.chunk, a.data_type(), a.fill_value(), &self.options)
+            .map(|e| Cow::Owned(e.into_owned()))
+            .map_err(|e| e.to_string())
+    }
+}
+
+/// Decompresses a Blosc buffer into `out`, which must have its decompressed size.
+fn blosc_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
+    let mut size = 0usize;
+    // SAFETY: `data` is a live slice of the length that is passed; `size` outlives the call.
+    let valid = unsafe { blosc_src::blosc_cbuffer_validate(data.as_ptr().cast(), data.len(), &raw mut size) };
+    if valid != 0 {
+        return Err("it is not a valid blosc buffer".into());
+    }
+    if size != out.len() {
+        return Err(format!("it decodes to {size} bytes instead of {}", out.len()));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the header was validated above, so the compressed size that it claims is that of `data`; blosc writes at most
+    // `out.len()` bytes, checks every block's bounds against it, and uses no thread but this one.
+    let n = unsafe { blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
+    if n < 0 || n as usize != out.len() {
+        return Err("blosc cannot decompress it".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The fast path of the local filesystem: plain reads into place and atomic writes, on the thread that asks.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// True if the error says that there is no such object.
+pub(crate) fn is_missing(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
+}
+
+/// Reads the spans of a file into `out` at their places.
+pub(crate) fn read_spans(path: &Path, spans: &[(Range<u64>, usize)], out: &mut [u8]) -> Result<()> {
+    let file = File::open(path)?;
+    for (range, at) in spans {
+        let len = (range.end - range.start) as usize;
+        read_at(&file, &mut out[*at..*at + len], range.start)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()> {
+    use std::io::{Read, Seek, SeekFrom};
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(out)
+}
+
+/// A name beside `path` that no other writer uses. Names with `#` and digits are those that `object_store` takes for unfinished
+/// uploads and leaves out of listings.
+fn staging(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!("#{}{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    PathBuf::from(name)
+}
+
+/// Writes a file, whole or not at all: under another name first.
+pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
+    let staged = staging(path);
+    let create = || File::options().write(true).create_new(true).open(&staged);
+    let file = match create() {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().ok_or(e)?;
+            std::fs::create_dir_all(folder)?;
+            create()
+        }
+        other => other,
+    };
+    let written = file.and_then(|mut f| f.write_all(data)).and_then(|()| std::fs::rename(&staged, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&staged);
+    }
+    written
+}

@@ -1,0 +1,130 @@
+//! Shards: many chunks in one object, found by an index at one end of it.
+//!
+//! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two little-endian `u64` for each inner chunk, offset and length,
+//! all ones for a chunk that is not stored, and a CRC-32C. Shards with other index codecs go through zarrs instead.
+
+use crate::codec::ChunkCodec;
+use crate::{ArrayMeta, StorageError, Store};
+use chunkwise_types::volume;
+use serde_json::{Value, json};
+
+/// Where an inner chunk lies in its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl Entry {
+    pub const MISSING: Entry = Entry { offset: u64::MAX, len: u64::MAX };
+}
+
+/// How the shards of an array are laid out.
+pub(crate) struct ShardLayout {
+    /// The codec of an inner chunk.
+    pub codec: ChunkCodec,
+    /// Inner chunks along each axis of a shard.
+    pub counts: Vec<u64>,
+    index_at_end: bool,
+}
+
+impl ShardLayout {
+    /// The layout, if the array is sharded in the usual way; an error if its inner codecs are not supported.
+    pub fn of(meta: &ArrayMeta) -> Result<Option<ShardLayout>, String> {
+        let Some(inner) = &meta.inner_chunk else { return Ok(None) };
+        let codecs = meta.metadata.get("codecs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let [codec] = codecs else { return Ok(None) };
+        let Some(configuration) = codec.get("configuration") else { return Ok(None) };
+        let usual = configuration.get("index_codecs").and_then(Value::as_array).is_some_and(|c| match c.as_slice() {
+            [b, crc] => {
+                b.get("name") == Some(&json!("bytes"))
+                    && b.pointer("/configuration/endian") == Some(&json!("little"))
+                    && crc.get("name") == Some(&json!("crc32c"))
+            }
+            _ => false,
+        });
+        let index_at_end = configuration.get("index_location").is_none_or(|v| v == "end");
+        let shard = meta.grid.stored_shape();
+        let (true, Some(inner_codecs), true) =
+            (usual, configuration.get("codecs"), shard.iter().zip(inner).all(|(s, c)| *c > 0 && s % c == 0))
+        else {
+            return Ok(None);
+        };
+        let codec = ChunkCodec::of_inner(meta, inner, inner_codecs)?;
+        let counts = shard.iter().zip(inner).map(|(s, c)| s / c).collect();
+        Ok(Some(ShardLayout { codec, counts, index_at_end }))
+    }
+
+    fn index_bytes(&self) -> u64 {
+        volume(&self.counts) * 16 + 4
+    }
+
+    /// Reads the index of a shard and checks it; `None` if there is no such object. `Err(Ok(detail))` if it is damaged.
+    pub fn read_index(&self, store: &Store, key: &str) -> Result<Option<Vec<Entry>>, Result<String, StorageError>> {
+        let Some(size) = store.size(key).map_err(Err)? else { return Ok(None) };
+        let n = self.index_bytes();
+        if size < n {
+            return Err(Ok(format!("it has {size} bytes, fewer than the index of a shard")));
+        }
+        let range = if self.index_at_end { size - n..size } else { 0..n };
+        let mut data = vec![0u8; n as usize];
+        if !store.read_spans(key, &[(range, 0)], &mut data).map_err(Err)? {
+            return Ok(None);
+        }
+        let (body, crc) = data.split_at(data.len() - 4);
+        if crc32c::crc32c(body).to_le_bytes() != *crc {
+            return Err(Ok("the checksum of its index is wrong".into()));
+        }
+        let number = |b: &[u8]| b.iter().rev().fold(0u64, |a, &x| a << 8 | u64::from(x));
+        let entries: Vec<Entry> = body.chunks_exact(16).map(|e| Entry { offset: number(&e[..8]), len: number(&e[8..]) }).collect();
+        let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
+        match entries.iter().find(outside) {
+            Some(e) => Err(Ok(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
+            None => Ok(Some(entries)),
+        }
+    }
+
+    /// An empty shard that chunks are appended to, in C order.
+    pub fn builder(&self, elements: usize) -> ShardBuilder {
+        // Incompressible chunks grow by a header, so that the buffer of a whole shard is rarely moved.
+        let headers = 32 * volume(&self.counts) as usize + self.index_bytes() as usize;
+        let mut data = Vec::with_capacity(elements + elements / 128 + headers);
+        if !self.index_at_end {
+            data.resize(self.index_bytes() as usize, 0);
+        }
+        ShardBuilder { data, entries: Vec::with_capacity(volume(&self.counts) as usize), index_at_end: self.index_at_end }
+    }
+}
+
+/// A shard being put together.
+pub(crate) struct ShardBuilder {
+    data: Vec<u8>,
+    entries: Vec<Entry>,
+    index_at_end: bool,
+}
+
+impl ShardBuilder {
+    /// Appends the next inner chunk.
+    pub fn push(&mut self, encoded: &[u8]) {
+        self.entries.push(Entry { offset: self.data.len() as u64, len: encoded.len() as u64 });
+        self.data.reserve_exact(encoded.len());
+        self.data.extend_from_slice(encoded);
+    }
+
+    /// Leaves the next inner chunk out: it lies outside the array.
+    pub fn skip(&mut self) {
+        self.entries.push(Entry::MISSING);
+    }
+
+    /// The object.
+    pub fn finish(mut self) -> Vec<u8> {
+        let mut index: Vec<u8> = self.entries.iter().flat_map(|e| [e.offset.to_le_bytes(), e.len.to_le_bytes()]).flatten().collect();
+        index.extend(crc32c::crc32c(&index).to_le_bytes());
+        if self.index_at_end {
+            self.data.extend(index);
+        } else {
+            self.data[..index.len()].copy_from_slice(&index);
+        }
+        self.data
+    }
+}
