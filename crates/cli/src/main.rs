@@ -2,6 +2,7 @@
 
 mod commands;
 mod progress;
+mod show;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::IsTerminal;
@@ -113,6 +114,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Draw a slice of one or two dimensions, in the terminal or as a PNG file.
+    Show(show::ShowArgs),
     /// Run one task of a plan.
     RunTask {
         /// The plan file.
@@ -169,6 +172,7 @@ fn main() -> ExitCode {
             commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
         }
         Command::Info { url, json } => commands::info(&url, json),
+        Command::Show(args) => show::show(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),
         Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),
