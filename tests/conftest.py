@@ -64,7 +64,6 @@ NOT_BUILT = {
     "test_opens_in_xarray[3]": "attributes of inputs carried to outputs",
     "test_info": "the text form of info prints no attributes",
     "test_verify_finds_missing_and_damaged_chunks": "verify of a store knows no checksums",
-    "test_plan_formats[svg]": "plan --format svg",
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from xml.etree import ElementTree
 
 import numcodecs
 import numpy as np
@@ -219,3 +220,24 @@ def test_plan_formats(tmp_path, kind):
         np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), read_array(tmp_path / "in.zarr/t").mean(), atol=1e-5)
     else:
         assert {"table": "", "dot": "digraph", "svg": "<svg"}[kind] in text
+
+
+def test_a_plan_as_a_picture(tmp_path, examples):
+    """It is XML, and it names every stage and array with what a reader wants to know."""
+    for path in (examples / "winds.yaml", examples / "plan.json"):
+        plan = json.loads(chunkwise("plan", path, "--format", "json").ok().stdout)
+        picture = ElementTree.fromstring(chunkwise("plan", path, "--format", "svg").ok().stdout)
+        texts = ["".join(t.itertext()) for t in picture.iter("{http://www.w3.org/2000/svg}text")]
+        for i, stage in enumerate(plan["stages"]):
+            assert f"{i}: {stage['name']}" in texts
+            assert any(stage["kind"] in t and "task" in t for t in texts)
+        assert set(plan["arrays"]) <= set(texts)
+        assert any("float32 132 × 73 × 144" in t for t in texts)
+
+
+def test_names_in_a_picture_are_escaped(tmp_path, examples):
+    plan = json.loads((examples / "plan.json").read_text())
+    plan["stages"][0]["name"] = 'a < b & "c" > \x00 ' + "long name " * 50
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    text = chunkwise("plan", tmp_path / "plan.json", "--format", "svg").ok().stdout
+    assert any('a < b & "c"' in t for t in ElementTree.fromstring(text).itertext())

@@ -76,9 +76,11 @@ pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) ->
     match format {
         "json" => println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
         "dot" => print!("{}", chunkwise::report::dot(&plan)),
+        "svg" => print!("{}", chunkwise::report::svg(&plan)),
         _ => print!("{}", chunkwise::report::table(&plan)),
     }
-    if explain {
+    // The others are documents, which a text after them would spoil.
+    if explain && format == "table" {
         print!("\n{}", chunkwise::report::explain(&plan));
     }
     Ok(())

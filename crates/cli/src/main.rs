@@ -80,7 +80,7 @@ enum Command {
         #[command(flatten)]
         limits: Limits,
         /// How it is printed.
-        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot"])]
+        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
         format: String,
         /// Say why operations were fused or stored, and what set the memory bound.
         #[arg(long)]
