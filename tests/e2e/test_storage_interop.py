@@ -182,6 +182,41 @@ def test_info(tmp_path):
     json.loads(chunkwise("info", tmp_path / "in.zarr", "--json").ok().stdout)
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_info_of_a_tree(tmp_path, zarr_format):
+    root = zarr.create_group(str(tmp_path / "in.zarr"), zarr_format=zarr_format, attributes={"title": "two of\nthem"})
+    sub = root.create_group("sub")
+    x = np.zeros((40, 30), "float32")
+    options = {"chunks": (5, 5), "shards": (10, 10), "dimension_names": ["a", None]} if zarr_format == 3 else {"chunks": (10, 10)}
+    array = sub.create_array("x", shape=x.shape, dtype=x.dtype, compressors=ZstdCodec() if zarr_format == 3 else numcodecs.Zstd(3), **options)
+    array.attrs.update({"units": "K", "long": "word " * 100, "number": [1, 2.5]})
+    array[:20] = 1
+    root.create_array("y", shape=(), dtype="int64")[...] = 5
+    rows = {r["path"]: r for r in json.loads(chunkwise("info", tmp_path / "in.zarr", "--json").ok().stdout)}
+    assert set(rows) == {"/", "sub", "sub/x", "y"}
+    found = rows["sub/x"]
+    files = [p for p in (tmp_path / "in.zarr/sub/x").rglob("*") if p.is_file() and p.name not in ("zarr.json", ".zarray", ".zattrs")]
+    assert found["stored_bytes"] == sum(p.stat().st_size for p in files) and found["stored_objects"] == len(files) == 6
+    assert found["objects"] == 12 and found["bytes"] == 4800 and found["ratio"] == found["bytes"] / found["stored_bytes"]
+    assert found["shards"] == ([10, 10] if zarr_format == 3 else None) and found["chunks"] == ([5, 5] if zarr_format == 3 else [10, 10])
+    assert found["attributes"]["number"] == [1, 2.5] and "zstd" in json.dumps(found["codecs"])
+    assert rows["/"]["arrays"] == 2 and rows["sub"]["arrays"] == 1 and rows["/"]["attributes"]["title"] == "two of\nthem"
+    assert rows["/"]["stored_bytes"] == found["stored_bytes"] + rows["y"]["stored_bytes"]
+    text = chunkwise("info", tmp_path / "in.zarr").ok().stdout
+    for word in ("sub/x", "float32", "units: K", "title: two of them", "6 of 12 objects", "zstd", "ratio", "group of 2 arrays"):
+        assert word in text, word
+    assert max(map(len, text.splitlines())) < 200
+    if zarr_format == 3:
+        assert "a 40 x 30" in text and "chunks 5 x 5 in shards 10 x 10" in text
+
+
+def test_info_goes_on_after_what_cannot_be_read(tmp_path):
+    dataset(tmp_path, 3)
+    (tmp_path / "in.zarr/lat/zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+    text = chunkwise("info", tmp_path / "in.zarr").ok().stdout
+    assert "lat  cannot be read" in text and "temperature" in text
+
+
 def test_verify_finds_missing_and_damaged_chunks(tmp_path):
     dataset(tmp_path, 3)
     copy(tmp_path, "in.zarr/t")

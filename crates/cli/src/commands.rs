@@ -5,7 +5,7 @@ use crate::{Limits, RunFlags};
 use chunkwise::executor::RunOptions;
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load};
 use chunkwise::plan::Plan;
-use chunkwise::storage::{Location, NodeKind, Store, list_tree};
+use chunkwise::storage::{Location, Store};
 use chunkwise::{ByteSize, Error, Session};
 use miette::{Report, miette};
 use std::path::Path;
@@ -138,58 +138,6 @@ pub(crate) fn rechunk(
     let pipeline = Pipeline::copy(session, request);
     let plan = pipeline.plan().map_err(say)?;
     execute(plan, Some(&pipeline), limits.workers, flags)
-}
-
-pub(crate) fn info(url: &str, json: bool) -> Outcome {
-    let root = Location::parse(url, None).map_err(say)?;
-    let mut rows = Vec::new();
-    for node in list_tree(&root).map_err(say)? {
-        let name = if node.path.is_empty() { "/".to_string() } else { node.path.clone() };
-        let at = root.join(&node.path);
-        match node.kind {
-            NodeKind::Group(attributes) => rows.push(serde_json::json!({"path": name, "kind": "group", "attributes": attributes})),
-            NodeKind::Array(Err(e)) => rows.push(serde_json::json!({"path": name, "kind": "array", "error": e})),
-            NodeKind::Array(Ok(m)) => {
-                let stored: u64 = Store::open(&at).and_then(|s| s.list("")).map_err(say)?.iter().map(|(_, n)| n).sum();
-                let bytes = m.shape.iter().product::<u64>() * m.dtype.size();
-                rows.push(serde_json::json!({
-                    "path": name, "kind": "array", "dtype": m.dtype, "shape": m.shape, "dimension_names": m.dimension_names,
-                    "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()), "shards": m.inner_chunk.as_ref().map(|_| m.grid.max_shape()),
-                    "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": m.metadata.get("codecs").or_else(|| m.metadata.get("compressor")),
-                    "bytes": bytes, "stored_bytes": stored, "ratio": bytes as f64 / stored.max(1) as f64, "attributes": m.attributes,
-                }));
-            }
-        }
-    }
-    if json {
-        println!("{}", serde_json::to_string_pretty(&rows).map_err(|e| miette!("{e}"))?);
-        return Ok(());
-    }
-    for r in rows {
-        let text = |k: &str| r.get(k).map(|v| v.to_string().replace('"', "")).unwrap_or_default();
-        if let Some(e) = r.get("error") {
-            println!("{}  cannot be read: {e}", text("path"));
-        } else if text("kind") == "group" {
-            println!("{}  group  {}", text("path"), text("attributes"));
-        } else {
-            let size = |k: &str| ByteSize(r.get(k).and_then(|v| v.as_u64()).unwrap_or(0));
-            println!(
-                "{}  {} {} dims {} chunks {}{}  {} stored as {} (ratio {:.1})  v{}  codecs {}",
-                text("path"),
-                text("dtype"),
-                text("shape"),
-                text("dimension_names"),
-                text("chunks"),
-                if text("shards") == "null" { String::new() } else { format!(" in shards {}", text("shards")) },
-                size("bytes"),
-                size("stored_bytes"),
-                r.get("ratio").and_then(|v| v.as_f64()).unwrap_or(0.0),
-                text("zarr_format"),
-                text("codecs")
-            );
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {

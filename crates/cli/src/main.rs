@@ -1,6 +1,7 @@
 //! The `chunkwise` command.
 
 mod commands;
+mod info;
 mod progress;
 mod show;
 
@@ -171,7 +172,7 @@ fn main() -> ExitCode {
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
             commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
         }
-        Command::Info { url, json } => commands::info(&url, json),
+        Command::Info { url, json } => info::info(&url, json),
         Command::Show(args) => show::show(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),
