@@ -235,6 +235,86 @@ def test_verify_finds_missing_and_damaged_chunks(tmp_path):
     chunkwise("verify", tmp_path / "out.zarr").ok()
 
 
+def store(folder, *args, **output):
+    """An output with its chunks; the run's own folder is gone."""
+    dataset(folder, 3)
+    copy(folder, "in.zarr/t", "out.zarr/y", *args, **output)
+    shutil.rmtree(folder / "work")
+    return sorted(p for p in (folder / "out.zarr/y/c").rglob("*") if p.is_file())
+
+
+def flip(path, bit):
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("output", [{}, {"codec": "none"}, {"chunks": {"time": 5, "lat": 2, "lon": 4}, "shards": {"time": 10, "lat": 4, "lon": 4}}], ids=["blosc", "raw", "shards"])
+def test_verify_a_store_without_its_run(tmp_path, output):
+    """Torn, missing, exchanged and bit-flipped chunks are all found, by name, after the run's folder is gone or the store has moved."""
+    chunks = store(tmp_path, **output)
+    (tmp_path / "out.zarr").rename(tmp_path / "moved.zarr")
+    moved = tmp_path / "moved.zarr"
+    chunks = [moved / c.relative_to(tmp_path / "out.zarr") for c in chunks]
+    done = chunkwise("verify", moved).ok()
+    assert "not available" not in done.stdout and f"{len(chunks) + 3} chunks" in done.stdout  # and the three coordinates
+    for number, chunk in enumerate(chunks[:4]):
+        saved, name = chunk.read_bytes(), chunk.relative_to(moved / "y").as_posix()
+        other = next(c for c in chunks if c != chunk)
+        damage = [
+            chunk.unlink,
+            lambda: chunk.write_bytes(b""),
+            lambda: chunk.write_bytes(saved[: len(saved) // 2]),
+            lambda: chunk.write_bytes(saved + b"x"),
+            lambda: flip(chunk, 8 * (len(saved) // 2) + number),
+            lambda: flip(chunk, 8 * len(saved) - 1),
+            lambda: shutil.copyfile(other, chunk),
+        ]
+        for change in damage:
+            change()
+            chunkwise("verify", moved).failed("moved.zarr/y", name)
+            chunkwise("verify", moved / "y").failed(name)
+            chunk.write_bytes(saved)
+    chunkwise("verify", moved).ok()
+
+
+def test_verify_finds_damaged_coordinates(tmp_path):
+    store(tmp_path)
+    flip(next(p for p in (tmp_path / "out.zarr/lat/c").rglob("*") if p.is_file()), 70)
+    chunkwise("verify", tmp_path / "out.zarr").failed("lat")
+
+
+def test_verify_says_what_it_cannot_know(tmp_path):
+    """Of arrays of other programs there are no checksums, and of chunks that were added later neither."""
+    write_array(tmp_path / "other.zarr", values(1, SHAPE, "float64"), (10, 6))
+    done = chunkwise("verify", tmp_path / "other.zarr").ok()
+    assert "checksums were not available" in done.stdout
+    (tmp_path / "other.zarr/c/1/1").unlink()
+    chunkwise("verify", tmp_path / "other.zarr").failed("c/1/1", "missing", "checksums")
+    chunks = store(tmp_path)
+    x = zarr.open_array(str(tmp_path / "out.zarr/y"))
+    x.resize((27, 6, 8))
+    x[20:] = 1
+    assert len(chunks) < x.nchunks
+    chunkwise("verify", tmp_path / "out.zarr/y").failed("c/3/", "no checksum")
+
+
+def test_verify_after_a_run_that_has_not_ended(tmp_path):
+    store(tmp_path)
+    (tmp_path / "out.zarr/y/zarr.json").unlink()
+    chunkwise("verify", tmp_path / "out.zarr").failed("out.zarr/y", "metadata")
+    chunkwise("verify", tmp_path / "nowhere").failed("nowhere")
+
+
+def test_overwriting_renews_the_checksums(tmp_path):
+    write_array(tmp_path / "in.zarr", values(1, SHAPE, "float64"), (10, 6))
+    copy(tmp_path)
+    zarr.open_array(str(tmp_path / "in.zarr"))[...] = 1
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"z": "x * 2"}, {"out.zarr/y": "z"})
+    chunkwise("run", path, "--overwrite", "--allowed-mem", "500MB").ok()
+    assert "not available" not in chunkwise("verify", tmp_path / "out.zarr").ok().stdout
+
+
 def test_dry_run_writes_nothing(tmp_path):
     dataset(tmp_path, 3)
     path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, {"m": "mean(t)"}, {"out.zarr/m": "m"})

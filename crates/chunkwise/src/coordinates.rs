@@ -1,6 +1,6 @@
 //! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
 
-use crate::Error;
+use crate::{Error, checksums};
 use chunkwise_kernels::Block;
 use chunkwise_storage::{
     ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, consolidate, ensure_group, new_meta, open_array, publish_array,
@@ -54,7 +54,8 @@ fn write(
         attributes,
     })?;
     if len > 0 {
-        ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
+        let written = ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
+        checksums::write(at, [(written.key, format!("{:016x}", written.xxh3))].into_iter())?;
     }
     Ok(publish_array(at, &meta)?)
 }

@@ -3,12 +3,14 @@
 //! [`open`] gives a lazy array of a stored Zarr array; the functions of [`ops`] build expressions; a [`Session`] plans and runs
 //! them inside a memory budget. [`pipeline`] does the same for pipeline files.
 
+mod checksums;
 mod coordinates;
 mod open;
 pub mod pipeline;
 mod session;
 mod verify;
 
+pub use checksums::CHECKSUMS;
 pub use chunkwise_executor as executor;
 pub use chunkwise_kernels as kernels;
 pub use chunkwise_ops as ops;

@@ -1,6 +1,6 @@
 //! Planning and running inside one budget.
 
-use crate::coordinates;
+use crate::{checksums, coordinates};
 use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
@@ -89,7 +89,8 @@ impl Session {
         let context = Arc::new(TaskContext::open(plan)?);
         let mut executor =
             ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), context.plan.task_budget());
-        let report = Driver::run(context, &mut executor, options, events, cancel)?;
+        let report = Driver::run(context.clone(), &mut executor, options, events, cancel)?;
+        checksums::write_outputs(&context)?;
         coordinates::make_groups(&report.outputs)?;
         Ok(report)
     }

@@ -156,11 +156,15 @@ pub(crate) fn verify(text: &str) -> Outcome {
     for p in &report.problems {
         println!("{p}");
     }
+    for url in &report.without {
+        println!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
+    }
+    let all = report.good + report.problems.len() as u64;
     if report.problems.is_empty() {
-        println!("{} chunks are there and whole", report.good);
+        println!("{all} chunks are there and whole");
         Ok(())
     } else {
-        Err(miette!("{} of {} chunks are missing or damaged", report.problems.len(), report.good + report.problems.len() as u64))
+        Err(miette!("{} of {all} chunks or arrays are missing or damaged", report.problems.len()))
     }
 }
 

@@ -126,9 +126,12 @@ enum Command {
         /// Number of the task.
         task: u64,
     },
-    /// Prove that outputs are whole: every chunk is there, decodes, and has the checksum that its task reported.
+    /// Prove that arrays are whole: every chunk is there, decodes, and has the checksum that its task reported.
+    ///
+    /// Checksums are in the folder of a run, and beside every array that a run has written. Of arrays that other programs wrote there are
+    /// none; their chunks can only be read and decoded.
     Verify {
-        /// The folder of a run (WORK_DIR/ID), or a store.
+        /// The folder of a run (WORK_DIR/ID), or the URL of an array or group.
         run_or_store: String,
     },
     /// List the runs in a work directory, and remove them if asked.
