@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from xml.etree import ElementTree
 
 import numcodecs
 import numpy as np
@@ -214,6 +215,41 @@ def test_info(tmp_path):
     json.loads(chunkwise("info", tmp_path / "in.zarr", "--json").ok().stdout)
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_info_of_a_tree(tmp_path, zarr_format):
+    root = zarr.create_group(str(tmp_path / "in.zarr"), zarr_format=zarr_format, attributes={"title": "two of\nthem"})
+    sub = root.create_group("sub")
+    x = np.zeros((40, 30), "float32")
+    options = {"chunks": (5, 5), "shards": (10, 10), "dimension_names": ["a", None]} if zarr_format == 3 else {"chunks": (10, 10)}
+    array = sub.create_array("x", shape=x.shape, dtype=x.dtype, compressors=ZstdCodec() if zarr_format == 3 else numcodecs.Zstd(3), **options)
+    array.attrs.update({"units": "K", "long": "word " * 100, "number": [1, 2.5]})
+    array[:20] = 1
+    root.create_array("y", shape=(), dtype="int64")[...] = 5
+    rows = {r["path"]: r for r in json.loads(chunkwise("info", tmp_path / "in.zarr", "--json").ok().stdout)}
+    assert set(rows) == {"/", "sub", "sub/x", "y"}
+    found = rows["sub/x"]
+    files = [p for p in (tmp_path / "in.zarr/sub/x").rglob("*") if p.is_file() and p.name not in ("zarr.json", ".zarray", ".zattrs")]
+    assert found["stored_bytes"] == sum(p.stat().st_size for p in files) and found["stored_objects"] == len(files) == 6
+    assert found["objects"] == 12 and found["bytes"] == 4800 and found["ratio"] == found["bytes"] / found["stored_bytes"]
+    assert found["shards"] == ([10, 10] if zarr_format == 3 else None) and found["chunks"] == ([5, 5] if zarr_format == 3 else [10, 10])
+    assert found["attributes"]["number"] == [1, 2.5] and "zstd" in json.dumps(found["codecs"])
+    assert rows["/"]["arrays"] == 2 and rows["sub"]["arrays"] == 1 and rows["/"]["attributes"]["title"] == "two of\nthem"
+    assert rows["/"]["stored_bytes"] == found["stored_bytes"] + rows["y"]["stored_bytes"]
+    text = chunkwise("info", tmp_path / "in.zarr").ok().stdout
+    for word in ("sub/x", "float32", "units: K", "title: two of them", "6 of 12 objects", "zstd", "ratio", "group of 2 arrays"):
+        assert word in text, word
+    assert max(map(len, text.splitlines())) < 200
+    if zarr_format == 3:
+        assert "a 40 x 30" in text and "chunks 5 x 5 in shards 10 x 10" in text
+
+
+def test_info_goes_on_after_what_cannot_be_read(tmp_path):
+    dataset(tmp_path, 3)
+    (tmp_path / "in.zarr/lat/zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+    text = chunkwise("info", tmp_path / "in.zarr").ok().stdout
+    assert "lat  cannot be read" in text and "temperature" in text
+
+
 def test_verify_finds_missing_and_damaged_chunks(tmp_path):
     dataset(tmp_path, 3)
     copy(tmp_path, "in.zarr/t")
@@ -230,6 +266,86 @@ def test_verify_finds_missing_and_damaged_chunks(tmp_path):
     chunkwise("verify", tmp_path / "out.zarr").failed("y")
     chunks[1].write_bytes(saved)
     chunkwise("verify", tmp_path / "out.zarr").ok()
+
+
+def store(folder, *args, **output):
+    """An output with its chunks; the run's own folder is gone."""
+    dataset(folder, 3)
+    copy(folder, "in.zarr/t", "out.zarr/y", *args, **output)
+    shutil.rmtree(folder / "work")
+    return sorted(p for p in (folder / "out.zarr/y/c").rglob("*") if p.is_file())
+
+
+def flip(path, bit):
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("output", [{}, {"codec": "none"}, {"chunks": {"time": 5, "lat": 2, "lon": 4}, "shards": {"time": 10, "lat": 4, "lon": 4}}], ids=["blosc", "raw", "shards"])
+def test_verify_a_store_without_its_run(tmp_path, output):
+    """Torn, missing, exchanged and bit-flipped chunks are all found, by name, after the run's folder is gone or the store has moved."""
+    chunks = store(tmp_path, **output)
+    (tmp_path / "out.zarr").rename(tmp_path / "moved.zarr")
+    moved = tmp_path / "moved.zarr"
+    chunks = [moved / c.relative_to(tmp_path / "out.zarr") for c in chunks]
+    done = chunkwise("verify", moved).ok()
+    assert "not available" not in done.stdout and f"{len(chunks) + 3} chunks" in done.stdout  # and the three coordinates
+    for number, chunk in enumerate(chunks[:4]):
+        saved, name = chunk.read_bytes(), chunk.relative_to(moved / "y").as_posix()
+        other = next(c for c in chunks if c != chunk)
+        damage = [
+            chunk.unlink,
+            lambda: chunk.write_bytes(b""),
+            lambda: chunk.write_bytes(saved[: len(saved) // 2]),
+            lambda: chunk.write_bytes(saved + b"x"),
+            lambda: flip(chunk, 8 * (len(saved) // 2) + number),
+            lambda: flip(chunk, 8 * len(saved) - 1),
+            lambda: shutil.copyfile(other, chunk),
+        ]
+        for change in damage:
+            change()
+            chunkwise("verify", moved).failed("moved.zarr/y", name)
+            chunkwise("verify", moved / "y").failed(name)
+            chunk.write_bytes(saved)
+    chunkwise("verify", moved).ok()
+
+
+def test_verify_finds_damaged_coordinates(tmp_path):
+    store(tmp_path)
+    flip(next(p for p in (tmp_path / "out.zarr/lat/c").rglob("*") if p.is_file()), 70)
+    chunkwise("verify", tmp_path / "out.zarr").failed("lat")
+
+
+def test_verify_says_what_it_cannot_know(tmp_path):
+    """Of arrays of other programs there are no checksums, and of chunks that were added later neither."""
+    write_array(tmp_path / "other.zarr", values(1, SHAPE, "float64"), (10, 6))
+    done = chunkwise("verify", tmp_path / "other.zarr").ok()
+    assert "checksums were not available" in done.stdout
+    (tmp_path / "other.zarr/c/1/1").unlink()
+    chunkwise("verify", tmp_path / "other.zarr").failed("c/1/1", "missing", "checksums")
+    chunks = store(tmp_path)
+    x = zarr.open_array(str(tmp_path / "out.zarr/y"))
+    x.resize((27, 6, 8))
+    x[20:] = 1
+    assert len(chunks) < x.nchunks
+    chunkwise("verify", tmp_path / "out.zarr/y").failed("c/3/", "no checksum")
+
+
+def test_verify_after_a_run_that_has_not_ended(tmp_path):
+    store(tmp_path)
+    (tmp_path / "out.zarr/y/zarr.json").unlink()
+    chunkwise("verify", tmp_path / "out.zarr").failed("out.zarr/y", "metadata")
+    chunkwise("verify", tmp_path / "nowhere").failed("nowhere")
+
+
+def test_overwriting_renews_the_checksums(tmp_path):
+    write_array(tmp_path / "in.zarr", values(1, SHAPE, "float64"), (10, 6))
+    copy(tmp_path)
+    zarr.open_array(str(tmp_path / "in.zarr"))[...] = 1
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"z": "x * 2"}, {"out.zarr/y": "z"})
+    chunkwise("run", path, "--overwrite", "--allowed-mem", "500MB").ok()
+    assert "not available" not in chunkwise("verify", tmp_path / "out.zarr").ok().stdout
 
 
 def test_dry_run_writes_nothing(tmp_path):
@@ -252,3 +368,24 @@ def test_plan_formats(tmp_path, kind):
         np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), read_array(tmp_path / "in.zarr/t").mean(), atol=1e-5)
     else:
         assert {"table": "", "dot": "digraph", "svg": "<svg"}[kind] in text
+
+
+def test_a_plan_as_a_picture(tmp_path, examples):
+    """It is XML, and it names every stage and array with what a reader wants to know."""
+    for path in (examples / "winds.yaml", examples / "plan.json"):
+        plan = json.loads(chunkwise("plan", path, "--format", "json").ok().stdout)
+        picture = ElementTree.fromstring(chunkwise("plan", path, "--format", "svg").ok().stdout)
+        texts = ["".join(t.itertext()) for t in picture.iter("{http://www.w3.org/2000/svg}text")]
+        for i, stage in enumerate(plan["stages"]):
+            assert f"{i}: {stage['name']}" in texts
+            assert any(stage["kind"] in t and "task" in t for t in texts)
+        assert set(plan["arrays"]) <= set(texts)
+        assert any("float32 132 × 73 × 144" in t for t in texts)
+
+
+def test_names_in_a_picture_are_escaped(tmp_path, examples):
+    plan = json.loads((examples / "plan.json").read_text())
+    plan["stages"][0]["name"] = 'a < b & "c" > \x00 ' + "long name " * 50
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    text = chunkwise("plan", tmp_path / "plan.json", "--format", "svg").ok().stdout
+    assert any('a < b & "c"' in t for t in ElementTree.fromstring(text).itertext())

@@ -1,7 +1,7 @@
 //! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
 
-use crate::Error;
 use crate::provenance::{Origin, Provenance};
+use crate::{Error, checksums};
 use chunkwise_kernels::Block;
 use chunkwise_ops::Array;
 use chunkwise_storage::{
@@ -56,7 +56,8 @@ fn write(
         attributes,
     })?;
     if len > 0 {
-        ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
+        let written = ArrayIo::new(at, &meta)?.write_chunk(&[0], Elements::whole(bytes, &[len]))?;
+        checksums::write(at, [(written.key, format!("{:016x}", written.xxh3))].into_iter())?;
     }
     Ok(publish_array(at, &meta)?)
 }
@@ -79,12 +80,39 @@ pub(crate) fn moved(origin: &Origin, name: &str, sources: &[Location]) -> Option
     Some(c)
 }
 
+/// The group that an output belongs to; `None` if it is a store of its own, or lies in a folder that holds other files.
+fn group_of(output: &Location) -> Option<Location> {
+    let group = output.parent().filter(|_| !output.name().ends_with(".zarr"))?;
+    let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata"];
+    if let Some(entries) = group.local_path().and_then(|folder| std::fs::read_dir(folder).ok()) {
+        let files: Vec<_> = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_file())).map(|e| e.file_name()).collect();
+        let is_group = files.iter().any(|f| f == "zarr.json" || f == ".zgroup");
+        if !is_group && files.iter().any(|f| !metadata.iter().any(|m| f == m)) {
+            return None;
+        }
+    }
+    Some(group)
+}
+
+/// Makes the folders of outputs groups, so that a plan that was run without a pipeline leaves stores that can be opened.
+pub(crate) fn make_groups(outputs: &[String]) -> Result<(), Error> {
+    let locations = outputs.iter().map(|url| Location::parse(url, None)).collect::<Result<Vec<_>, _>>()?;
+    let mut groups: Vec<Location> = locations.iter().filter_map(group_of).collect();
+    groups.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    groups.dedup();
+    for group in groups {
+        ensure_group(&group, &serde_json::Map::new())?;
+        consolidate(&group)?;
+    }
+    Ok(())
+}
+
 /// Writes the coordinates of an output's dimensions beside it, and the group's metadata.
 ///
 /// A dimension that comes from a stored array has that array's coordinates at the places that it comes from. Others have those of the
 /// same name and length beside one of the `sources`; `groups` are the values of dimensions that `groupby` made.
 pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
-    let Some(group) = output.parent() else { return Ok(()) };
+    let Some(group) = group_of(output) else { return Ok(()) };
     ensure_group(&group, &serde_json::Map::new())?;
     let mut provenance = Provenance::default();
     for (axis, (dim, &len)) in array.dims().iter().zip(array.shape()).enumerate() {

@@ -3,6 +3,7 @@
 //! [`open`] gives a lazy array of a stored Zarr array; the functions of [`ops`] build expressions; a [`Session`] plans and runs
 //! them inside a memory budget. [`pipeline`] does the same for pipeline files.
 
+mod checksums;
 mod coordinates;
 mod open;
 pub mod pipeline;
@@ -10,12 +11,13 @@ mod provenance;
 mod session;
 mod verify;
 
+pub use checksums::CHECKSUMS;
 pub use chunkwise_executor as executor;
 pub use chunkwise_kernels as kernels;
 pub use chunkwise_ops as ops;
 pub use chunkwise_ops::Array;
 pub use chunkwise_plan as plan;
-pub use chunkwise_planner::{PlannerError, Request};
+pub use chunkwise_planner::{Fusion, PlannerError, Request};
 pub use chunkwise_report as report;
 pub use chunkwise_storage as storage;
 pub use chunkwise_task as task;

@@ -7,7 +7,7 @@ use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
 use chunkwise_plan::{Codec, Plan};
-use chunkwise_planner::Request;
+use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::Location;
 use chunkwise_types::Scalar;
 use std::cell::RefCell;
@@ -173,12 +173,13 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     let allowed = overrides.allowed_mem.or(doc.spec.allowed_mem.as_ref().map(|m| m.value.0)).unwrap_or(DEFAULT_MEM);
     // Not `--workers`: a plan must not change with the number of threads, or an unfinished run could not be found again.
     let workers = doc.spec.workers.as_ref().map_or_else(default_workers, |w| w.value as u64);
+    let fusion = if doc.spec.fuse == Some(false) { Fusion::Off } else { Fusion::On };
     let work_dir = match (&overrides.work_dir, &doc.spec.work_dir) {
         (Some(dir), _) => dir.clone(),
         (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
-    Ok(Pipeline { requests, session: Session::new(allowed, workers, &work_dir)?, sources, groups: groups.into_inner() })
+    Ok(Pipeline { requests, session: Session::new(allowed, workers, &work_dir)?.with_fusion(fusion), sources, groups: groups.into_inner() })
 }
 
 /// A codec by the name that people use.

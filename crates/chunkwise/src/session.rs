@@ -1,9 +1,10 @@
 //! Planning and running inside one budget.
 
+use crate::{checksums, coordinates};
 use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
-use chunkwise_planner::{PlannerError, Request};
+use chunkwise_planner::{Fusion, PlannerError, Request};
 use chunkwise_storage::{Location, StorageError};
 use chunkwise_task::{TaskContext, TaskError};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Session {
     spec: PlanSpec,
+    fusion: Fusion,
 }
 
 impl Session {
@@ -55,7 +57,14 @@ impl Session {
                 chunkwise_types::ByteSize(RESERVED)
             )));
         }
-        Ok(Session { spec: PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir } })
+        let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir };
+        Ok(Session { spec, fusion: Fusion::On })
+    }
+
+    /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
+    /// want them apart.
+    pub fn with_fusion(self, fusion: Fusion) -> Session {
+        Session { fusion, ..self }
     }
 
     /// An output with the default encoding.
@@ -72,7 +81,7 @@ impl Session {
 
     /// Plans outputs. Nothing is written.
     pub fn plan(&self, requests: &[Request]) -> Result<Plan, Error> {
-        Ok(chunkwise_planner::plan(requests, self.spec.clone())?)
+        Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion)?)
     }
 
     /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
@@ -88,7 +97,10 @@ impl Session {
         let context = Arc::new(TaskContext::open(plan)?);
         let mut executor =
             ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), context.plan.task_budget());
-        Ok(Driver::run(context, &mut executor, options, events, cancel)?)
+        let report = Driver::run(context.clone(), &mut executor, options, events, cancel)?;
+        checksums::write_outputs(&context)?;
+        coordinates::make_groups(&report.outputs)?;
+        Ok(report)
     }
 }
 

@@ -1,52 +1,90 @@
 //! Proof that an array is whole.
 
-use crate::Error;
-use chunkwise_storage::{ArrayIo, Location, NodeKind, list_tree};
+use crate::{Error, checksums};
+use chunkwise_storage::{ArrayIo, Location, NodeKind, Store, TreeNode, list_tree};
 use chunkwise_types::unravel;
 
 /// What verification found.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
-    /// Chunks that are there, decode, and have their checksum.
+    /// Chunks that are there, decode, and have their checksum if one is known.
     pub good: u64,
     /// What is wrong, one line each.
     pub problems: Vec<String>,
+    /// Arrays of which no checksums are known: their chunks are only known to be there and to decode.
+    pub without: Vec<String>,
 }
 
-/// The stored size and the checksum that a chunk should have, where that is known.
-type Expected<'a> = &'a dyn Fn(&[u64]) -> Option<(u64, String)>;
+/// What a chunk should be.
+enum Expected {
+    /// Nothing is known of this array.
+    Unknown,
+    /// The array has checksums, but this chunk has none.
+    Unlisted,
+    /// XXH3-64 of the stored bytes, and their number if that is known too.
+    Hash(u64, Option<u64>),
+}
 
-fn verify(io: &ArrayIo, url: &str, expected: Expected<'_>, out: &mut VerifyReport) -> Result<(), Error> {
+fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, out: &mut VerifyReport) {
     let grid = io.meta().grid.clone();
     let counts = grid.counts();
     for k in 0..grid.count() {
         let index = unravel(k, &counts);
         let key = io.chunk_key(&index);
-        match io.verify_chunk(&index) {
-            Ok(None) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
-            Ok(Some((size, hash))) => match expected(&index) {
-                Some((s, h)) if s != size || h != format!("{hash:016x}") => {
-                    out.problems.push(format!(
-                        "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {s} bytes, {h})"
-                    ));
-                }
-                _ => out.good += 1,
-            },
-            Err(e) => out.problems.push(e.to_string()),
+        match (io.verify_chunk(&index), expected(&key, &index)) {
+            (Ok(None), Expected::Unknown) => out.problems.push(format!(
+                "{url}: chunk '{key}' is missing; without checksums nobody can say whether it was ever written (it reads as the fill value)"
+            )),
+            (Ok(None), _) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
+            (Ok(Some(_)), Expected::Unlisted) => {
+                out.problems.push(format!("{url}: chunk '{key}' has no checksum, so it was not written by the run that made the array"));
+            }
+            (Ok(Some((size, hash))), Expected::Hash(h, s)) if h != hash || s.is_some_and(|s| s != size) => out.problems.push(format!(
+                "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {}{h:016x})",
+                s.map(|s| format!("{s} bytes, ")).unwrap_or_default()
+            )),
+            (Ok(Some(_)), _) => out.good += 1,
+            (Err(e), _) => out.problems.push(e.to_string()),
+        }
+    }
+}
+
+/// Folders of a group that hold objects but no metadata: outputs of a run that has not ended.
+fn unfinished(root: &Location, nodes: &[TreeNode], out: &mut VerifyReport) -> Result<(), Error> {
+    for group in nodes.iter().filter(|n| matches!(n.kind, NodeKind::Group(_))) {
+        let at = root.join(&group.path);
+        let store = Store::open(&at)?;
+        for name in store.list_dirs("")? {
+            let path = if group.path.is_empty() { name.clone() } else { format!("{}/{name}", group.path) };
+            if !nodes.iter().any(|n| n.path == path) && !store.list(&name)?.is_empty() {
+                out.problems.push(format!("{}: it has chunks but no metadata; the run that writes it has not ended", at.join(&name)));
+            }
         }
     }
     Ok(())
 }
 
-/// Verifies every array of a store by reading and decoding every chunk.
+/// Verifies every array of a store by reading and decoding every chunk, against the checksums that lie beside it where there are any.
 pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
     let mut out = VerifyReport::default();
-    for node in list_tree(location)? {
+    let nodes = list_tree(location)?;
+    unfinished(location, &nodes, &mut out)?;
+    for node in nodes {
         let at = location.join(&node.path);
         match node.kind {
             NodeKind::Group(_) => {}
             NodeKind::Array(Err(e)) => out.problems.push(e),
-            NodeKind::Array(Ok(meta)) => verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &|_| None, &mut out)?,
+            NodeKind::Array(Ok(meta)) => {
+                let known = checksums::read(&at)?;
+                let expected = |key: &str, _: &[u64]| match &known {
+                    None => Expected::Unknown,
+                    Some(k) => k.get(key).map_or(Expected::Unlisted, |h| Expected::Hash(*h, None)),
+                };
+                verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &expected, &mut out);
+                if known.is_none() && meta.grid.count() > 0 {
+                    out.without.push(at.to_string());
+                }
+            }
         }
     }
     Ok(out)
@@ -54,7 +92,7 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
 
 /// Verifies the outputs of a run against the checksums that its tasks reported.
 pub fn verify_plan(run_dir: &Location) -> Result<VerifyReport, Error> {
-    let store = chunkwise_storage::Store::open(run_dir)?;
+    let store = Store::open(run_dir)?;
     let text =
         store.get("plan.json")?.ok_or_else(|| Error::Other(format!("'{run_dir}' is not the folder of a run: it has no plan.json")))?;
     let plan = chunkwise_plan::Plan::from_json(&String::from_utf8_lossy(&text))?;
@@ -63,10 +101,12 @@ pub fn verify_plan(run_dir: &Location) -> Result<VerifyReport, Error> {
     let mut out = VerifyReport::default();
     for (name, array) in &context.plan.arrays {
         if array.role == chunkwise_plan::ArrayRole::Output {
-            let expected = |index: &[u64]| {
-                Some(reports.get(&(name.clone(), index.to_vec())).map_or((0, "no report".to_string()), |w| (w.bytes, w.xxh3.clone())))
+            let expected = |_: &str, index: &[u64]| {
+                let report = reports.get(&(name.clone(), index.to_vec()));
+                let hash = report.and_then(|w| Some((u64::from_str_radix(&w.xxh3, 16).ok()?, w.bytes)));
+                hash.map_or(Expected::Unlisted, |(h, bytes)| Expected::Hash(h, Some(bytes)))
             };
-            verify(context.array(name), &context.array_location(name).to_string(), &expected, &mut out)?;
+            verify(context.array(name), &context.array_location(name).to_string(), &expected, &mut out);
         }
     }
     Ok(out)

@@ -5,7 +5,7 @@ use crate::{Limits, RunFlags};
 use chunkwise::executor::RunOptions;
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load};
 use chunkwise::plan::Plan;
-use chunkwise::storage::{Location, NodeKind, Store, list_tree};
+use chunkwise::storage::{Location, Store};
 use chunkwise::{ByteSize, Error, Session};
 use miette::{Report, miette};
 use std::path::Path;
@@ -76,9 +76,11 @@ pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) ->
     match format {
         "json" => println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
         "dot" => print!("{}", chunkwise::report::dot(&plan)),
+        "svg" => print!("{}", chunkwise::report::svg(&plan)),
         _ => print!("{}", chunkwise::report::table(&plan)),
     }
-    if explain {
+    // The others are documents, which a text after them would spoil.
+    if explain && format == "table" {
         print!("\n{}", chunkwise::report::explain(&plan));
     }
     Ok(())
@@ -138,58 +140,6 @@ pub(crate) fn rechunk(
     execute(plan, Some(&pipeline), limits.workers, flags)
 }
 
-pub(crate) fn info(url: &str, json: bool) -> Outcome {
-    let root = Location::parse(url, None).map_err(say)?;
-    let mut rows = Vec::new();
-    for node in list_tree(&root).map_err(say)? {
-        let name = if node.path.is_empty() { "/".to_string() } else { node.path.clone() };
-        let at = root.join(&node.path);
-        match node.kind {
-            NodeKind::Group(attributes) => rows.push(serde_json::json!({"path": name, "kind": "group", "attributes": attributes})),
-            NodeKind::Array(Err(e)) => rows.push(serde_json::json!({"path": name, "kind": "array", "error": e})),
-            NodeKind::Array(Ok(m)) => {
-                let stored: u64 = Store::open(&at).and_then(|s| s.list("")).map_err(say)?.iter().map(|(_, n)| n).sum();
-                let bytes = m.shape.iter().product::<u64>() * m.dtype.size();
-                rows.push(serde_json::json!({
-                    "path": name, "kind": "array", "dtype": m.dtype, "shape": m.shape, "dimension_names": m.dimension_names,
-                    "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()), "shards": m.inner_chunk.as_ref().map(|_| m.grid.max_shape()),
-                    "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": m.metadata.get("codecs").or_else(|| m.metadata.get("compressor")),
-                    "bytes": bytes, "stored_bytes": stored, "ratio": bytes as f64 / stored.max(1) as f64, "attributes": m.attributes,
-                }));
-            }
-        }
-    }
-    if json {
-        println!("{}", serde_json::to_string_pretty(&rows).map_err(|e| miette!("{e}"))?);
-        return Ok(());
-    }
-    for r in rows {
-        let text = |k: &str| r.get(k).map(|v| v.to_string().replace('"', "")).unwrap_or_default();
-        if let Some(e) = r.get("error") {
-            println!("{}  cannot be read: {e}", text("path"));
-        } else if text("kind") == "group" {
-            println!("{}  group  {}", text("path"), text("attributes"));
-        } else {
-            let size = |k: &str| ByteSize(r.get(k).and_then(|v| v.as_u64()).unwrap_or(0));
-            println!(
-                "{}  {} {} dims {} chunks {}{}  {} stored as {} (ratio {:.1})  v{}  codecs {}",
-                text("path"),
-                text("dtype"),
-                text("shape"),
-                text("dimension_names"),
-                text("chunks"),
-                if text("shards") == "null" { String::new() } else { format!(" in shards {}", text("shards")) },
-                size("bytes"),
-                size("stored_bytes"),
-                r.get("ratio").and_then(|v| v.as_f64()).unwrap_or(0.0),
-                text("zarr_format"),
-                text("codecs")
-            );
-        }
-    }
-    Ok(())
-}
-
 pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     let text = std::fs::read_to_string(path).map_err(|e| miette!("cannot read '{}': {e}", path.display()))?;
     let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
@@ -206,11 +156,15 @@ pub(crate) fn verify(text: &str) -> Outcome {
     for p in &report.problems {
         println!("{p}");
     }
+    for url in &report.without {
+        println!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
+    }
+    let all = report.good + report.problems.len() as u64;
     if report.problems.is_empty() {
-        println!("{} chunks are there and whole", report.good);
+        println!("{all} chunks are there and whole");
         Ok(())
     } else {
-        Err(miette!("{} of {} chunks are missing or damaged", report.problems.len(), report.good + report.problems.len() as u64))
+        Err(miette!("{} of {all} chunks or arrays are missing or damaged", report.problems.len()))
     }
 }
 

@@ -2,11 +2,15 @@
 
 mod allocator;
 mod commands;
+mod info;
 mod progress;
+mod show;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use textwrap::{WordSeparator, WordSplitter};
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -81,7 +85,7 @@ enum Command {
         #[command(flatten)]
         limits: Limits,
         /// How it is printed.
-        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot"])]
+        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
         format: String,
         /// Say why operations were fused or stored, and what set the memory bound.
         #[arg(long)]
@@ -115,6 +119,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Draw a slice of one or two dimensions, in the terminal or as a PNG file.
+    Show(show::ShowArgs),
     /// Run one task of a plan.
     RunTask {
         /// The plan file.
@@ -124,9 +130,12 @@ enum Command {
         /// Number of the task.
         task: u64,
     },
-    /// Prove that outputs are whole: every chunk is there, decodes, and has the checksum that its task reported.
+    /// Prove that arrays are whole: every chunk is there, decodes, and has the checksum that its task reported.
+    ///
+    /// Checksums are in the folder of a run, and beside every array that a run has written. Of arrays that other programs wrote there are
+    /// none; their chunks can only be read and decoded.
     Verify {
-        /// The folder of a run (WORK_DIR/ID), or a store.
+        /// The folder of a run (WORK_DIR/ID), or the URL of an array or group.
         run_or_store: String,
     },
     /// List the runs in a work directory, and remove them if asked.
@@ -151,8 +160,18 @@ enum Command {
     },
 }
 
+/// Errors name files and URLs: lines are not broken inside a word, and not at all where nobody reads along.
+fn report_errors_legibly() {
+    let hook = miette::set_hook(Box::new(|_| {
+        let options = miette::MietteHandlerOpts::new().wrap_lines(std::io::stderr().is_terminal()).break_words(false);
+        Box::new(options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation).build())
+    }));
+    debug_assert!(hook.is_ok(), "nothing else sets the hook");
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
     let result = match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
@@ -160,7 +179,8 @@ fn main() -> ExitCode {
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
             commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
         }
-        Command::Info { url, json } => commands::info(&url, json),
+        Command::Info { url, json } => info::info(&url, json),
+        Command::Show(args) => show::show(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),
         Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),

@@ -147,6 +147,8 @@ pub struct Spec {
     pub allowed_mem: Option<Spanned<ByteSize>>,
     /// Where intermediate arrays go.
     pub work_dir: Option<Spanned<String>>,
+    /// False: every operation is a stage of its own (for debugging).
+    pub fuse: Option<bool>,
     /// The executor's name.
     pub executor: Option<Spanned<String>>,
     /// How many workers.
@@ -471,12 +473,18 @@ impl Reader<'_> {
 
     fn spec(&self, node: &Node) -> Result1<Spec> {
         let mut spec = Spec::default();
-        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers"], "'spec'")? {
+        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers", "fuse"], "'spec'")? {
             match key {
                 "allowed_mem" => {
                     let size =
                         v.raw.parse().map_err(|e: chunkwise_types::ByteSizeError| self.error(&v.span, e.to_string(), "this size"))?;
                     spec.allowed_mem = Some(Spanned::new(size, v.span.clone()));
+                }
+                "fuse" => {
+                    spec.fuse = match v.data {
+                        Data::Bool(b) => Some(b),
+                        _ => return Err(self.wrong(v, "'fuse'", "true or false")),
+                    }
                 }
                 "work_dir" => spec.work_dir = Some(self.string(v, "'work_dir'")?),
                 "executor" => spec.executor = Some(self.string(v, "'executor'")?),

@@ -43,14 +43,27 @@ pub struct Request {
     pub attributes: serde_json::Map<String, serde_json::Value>,
 }
 
+/// Whether operations share stages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fusion {
+    /// Everything that can share a stage does.
+    #[default]
+    On,
+    /// The result of every operation is stored.
+    Off,
+}
+
 /// Makes a plan. Nothing is read or written.
 ///
 /// # Errors
 /// When a request contradicts itself, or when a task would need more than the allowed memory however it is cut; the error names the
 /// operations, the two numbers and what would help.
-pub fn plan(requests: &[Request], spec: PlanSpec) -> Result<Plan, PlannerError> {
+pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion) -> Result<Plan, PlannerError> {
     let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
     let mut draft = stages::Draft::new(&graph, requests, spec)?;
+    if fusion == Fusion::Off {
+        materialise::everything(&graph, &mut draft)?;
+    }
     materialise::run(&graph, &mut draft)?;
     stages::run(&graph, &mut draft)?;
     tasks::run(&mut draft)?;

@@ -25,6 +25,18 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     Ok(())
 }
 
+/// Stores the result of every operation that reads something, directly or through others.
+pub(crate) fn everything(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+    let mut reads = vec![false; graph.nodes.len()];
+    for (k, node) in graph.nodes.iter().enumerate() {
+        reads[k] = node.source.is_some() || node.inputs.iter().any(|&i| reads[i]);
+        if reads[k] && node.kernel.is_some() {
+            draft.store(graph, k)?;
+        }
+    }
+    Ok(())
+}
+
 /// The fold nearest to the leaves that the tasks of root `k` would compute again and again.
 fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];

@@ -1,8 +1,12 @@
 //! Plans for people: a table, a graph, an explanation.
 
+mod svg;
+
 use chunkwise_plan::{ArrayRole, Plan};
 use chunkwise_types::ByteSize;
 use std::fmt::Write;
+
+pub use svg::svg;
 
 /// The stages as an aligned table.
 pub fn table(plan: &Plan) -> String {

@@ -1,0 +1,190 @@
+//! `chunkwise info`: what a store holds, as text or as JSON.
+
+use chunkwise::ByteSize;
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, TreeNode, list_tree};
+use chunkwise::types::volume;
+use miette::{Report, miette};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// Letters of an attribute that are shown as text.
+const MOST: usize = 100;
+
+fn say(e: impl Into<chunkwise::Error>) -> Report {
+    let e: chunkwise::Error = e.into();
+    miette!("{e}")
+}
+
+/// Bytes of an array, or of all arrays below a group.
+#[derive(Default, Clone, Copy)]
+struct Size {
+    bytes: u64,
+    stored: u64,
+    objects: u64,
+}
+
+impl Size {
+    fn add(&mut self, other: Size) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.stored += other.stored;
+        self.objects += other.objects;
+    }
+
+    /// Uncompressed by stored bytes; `None` if nothing is stored.
+    fn ratio(self) -> Option<f64> {
+        (self.stored > 0).then(|| self.bytes as f64 / self.stored as f64)
+    }
+
+    fn text(self, chunks: Option<u64>) -> String {
+        let objects = match chunks {
+            Some(n) if n != self.objects => format!("{} of {n} objects", self.objects),
+            _ if self.objects == 1 => "1 object".into(),
+            _ => format!("{} objects", self.objects),
+        };
+        let ratio = self.ratio().map(|r| format!(" (ratio {r:.1})")).unwrap_or_default();
+        format!("{} stored as {} in {objects}{ratio}", ByteSize(self.bytes), ByteSize(self.stored))
+    }
+}
+
+fn size(at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
+    let chunks = ArrayIo::new(at, meta).and_then(|io| io.stored_chunks()).map_err(say)?;
+    let bytes = volume(&meta.shape).saturating_mul(meta.dtype.size());
+    Ok(Size { bytes, stored: chunks.values().sum(), objects: chunks.len() as u64 })
+}
+
+/// The codecs of the metadata, in their order, without what follows from the dtype.
+fn codecs(meta: &ArrayMeta) -> Vec<Value> {
+    match meta.metadata.get("codecs").and_then(Value::as_array) {
+        Some(list) => list.clone(),
+        None => {
+            let filters = meta.metadata.get("filters").and_then(Value::as_array).cloned().unwrap_or_default();
+            filters.into_iter().chain(meta.metadata.get("compressor").filter(|c| !c.is_null()).cloned()).collect()
+        }
+    }
+}
+
+/// A codec as in `blosc (cname lz4, clevel 5)`, and what is inside of it.
+fn codec_text(codec: &Value) -> String {
+    let name = codec.as_str().or_else(|| codec.get("name").or(codec.get("id")).and_then(Value::as_str)).unwrap_or("unknown");
+    let settings = codec.get("configuration").unwrap_or(codec).as_object();
+    let mut parts = Vec::new();
+    for (key, value) in settings.into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("codecs", Value::Array(inner)) => parts.push(inner.iter().map(codec_text).collect::<Vec<_>>().join(", ")),
+            // Said elsewhere, or of no interest.
+            ("name" | "id" | "configuration" | "chunk_shape" | "index_codecs" | "typesize" | "blocksize", _) => {}
+            ("endian", Value::String(s)) => parts.push(format!("{s} endian")),
+            (_, Value::String(s)) => parts.push(format!("{key} {s}")),
+            _ => parts.push(format!("{key} {value}")),
+        }
+    }
+    if parts.is_empty() { name.into() } else { format!("{name} ({})", parts.join(", ")) }
+}
+
+fn lengths(shape: &[u64]) -> String {
+    let all: Vec<String> = shape.iter().map(u64::to_string).collect();
+    if all.is_empty() { "one element".into() } else { all.join(" x ") }
+}
+
+fn attributes_text(out: &mut String, attributes: &Map<String, Value>, indent: &str) {
+    for (key, value) in attributes.iter().filter(|(k, _)| *k != "_ARRAY_DIMENSIONS") {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let cut = if flat.chars().count() > MOST { flat.chars().take(MOST).chain("...".chars()).collect() } else { flat };
+        let _ = writeln!(out, "{indent}{key}: {cut}");
+    }
+}
+
+fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
+    let dims: Vec<String> = m
+        .shape
+        .iter()
+        .enumerate()
+        .map(|(i, n)| {
+            let name = m.dimension_names.as_ref().and_then(|d| d.get(i).cloned().flatten());
+            name.map_or_else(|| n.to_string(), |d| format!("{d} {n}"))
+        })
+        .collect();
+    let shape = if dims.is_empty() { "one element".into() } else { dims.join(" x ") };
+    let mut out = format!("{name}  {} {shape}\n", m.dtype);
+    let counts: u64 = m.grid.count();
+    let cut = match &m.inner_chunk {
+        Some(inner) => format!("chunks {} in shards {}", lengths(inner), lengths(&m.grid.max_shape())),
+        None => format!("chunks {}", lengths(&m.grid.max_shape())),
+    };
+    let codecs: Vec<String> = codecs(m).iter().map(codec_text).collect();
+    let fill = m.metadata.get("fill_value").map(|v| v.to_string().replace('"', "")).unwrap_or_else(|| "none".into());
+    let _ = writeln!(out, "    {cut}, {}", size.text(Some(counts)));
+    let codecs = if codecs.is_empty() { "none".into() } else { codecs.join(", ") };
+    let _ = writeln!(out, "    Zarr v{}, codecs {codecs}, fill value {fill}", m.zarr_format);
+    attributes_text(&mut out, &m.attributes, "    ");
+    out
+}
+
+fn array_json(name: &str, m: &ArrayMeta, size: Size) -> Value {
+    json!({
+        "path": name, "kind": "array", "dtype": m.dtype, "shape": m.shape, "dimension_names": m.dimension_names,
+        "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()),
+        "shards": m.inner_chunk.as_ref().map(|_| m.grid.max_shape()),
+        "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": codecs(m), "fill_value": m.metadata.get("fill_value"),
+        "bytes": size.bytes, "stored_bytes": size.stored, "ratio": size.ratio(),
+        "objects": m.grid.count(), "stored_objects": size.objects, "attributes": m.attributes,
+    })
+}
+
+/// True if a node lies below a group (both as paths from the root).
+fn below(path: &str, group: &str) -> bool {
+    group.is_empty() || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}
+
+pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
+    let root = Location::parse(url, None).map_err(say)?;
+    let nodes = list_tree(&root).map_err(say)?;
+    let sizes: Vec<Size> = nodes
+        .iter()
+        .map(|n| match &n.kind {
+            NodeKind::Array(Ok(m)) => size(&root.join(&n.path), m),
+            _ => Ok(Size::default()),
+        })
+        .collect::<Result<_, _>>()?;
+    let arrays_below = |group: &TreeNode| {
+        let (mut count, mut total) = (0u64, Size::default());
+        for (n, s) in nodes.iter().zip(&sizes) {
+            if matches!(n.kind, NodeKind::Array(_)) && below(&n.path, &group.path) {
+                count += 1;
+                total.add(*s);
+            }
+        }
+        (count, total)
+    };
+    let mut rows = Vec::new();
+    let mut text = String::new();
+    for (node, size) in nodes.iter().zip(&sizes) {
+        let name = if node.path.is_empty() { "/" } else { node.path.as_str() };
+        match &node.kind {
+            NodeKind::Group(attributes) => {
+                let (count, total) = arrays_below(node);
+                rows.push(json!({
+                    "path": name, "kind": "group", "attributes": attributes, "arrays": count,
+                    "bytes": total.bytes, "stored_bytes": total.stored, "ratio": total.ratio(), "stored_objects": total.objects,
+                }));
+                let arrays = if count == 1 { "1 array".to_string() } else { format!("{count} arrays") };
+                let _ = writeln!(text, "{name}  group of {arrays}, {}", total.text(None));
+                attributes_text(&mut text, attributes, "    ");
+            }
+            NodeKind::Array(Err(e)) => {
+                rows.push(json!({"path": name, "kind": "array", "error": e}));
+                let _ = writeln!(text, "{name}  cannot be read: {e}");
+            }
+            NodeKind::Array(Ok(m)) => {
+                rows.push(array_json(name, m, *size));
+                text.push_str(&array_text(name, m, *size));
+            }
+        }
+    }
+    if as_json {
+        text = serde_json::to_string_pretty(&rows).map_err(|e| miette!("{e}"))? + "\n";
+    }
+    print!("{text}");
+    Ok(())
+}

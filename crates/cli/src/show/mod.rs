@@ -1,0 +1,135 @@
+//! `chunkwise show`: a quick look at a slice of one or two dimensions, in the terminal or as a PNG file.
+//!
+//! [`select`] says which slice, [`sample`] reads it into as many cells as can be shown, and [`figure`] or [`terminal`] draws them.
+
+mod canvas;
+mod colours;
+mod figure;
+mod labels;
+mod sample;
+mod select;
+mod terminal;
+
+pub(crate) use colours::SCALES;
+
+use chunkwise::storage::{ArrayMeta, Location, open_array};
+use colours::Scale;
+use figure::Subject;
+use labels::{Axis, number};
+use miette::{Report, miette};
+use sample::Cells;
+use select::Slice;
+use std::path::PathBuf;
+use terminal::Screen;
+
+/// What is shown, and how.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ShowArgs {
+    /// A path or URL of an array.
+    url: String,
+    /// An index or a range of a dimension, such as time=0 or lat=10:20; negative numbers count from the end. May be repeated.
+    #[arg(long, value_name = "DIM=INDEX", value_delimiter = ',', allow_hyphen_values = true)]
+    select: Vec<String>,
+    /// Write a PNG file instead of drawing in the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Colours for the middle 96 % of the values, so that a few extremes do not hide the rest.
+    #[arg(long, conflicts_with = "range")]
+    robust: bool,
+    /// The least and the greatest value of the colours.
+    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    range: Option<String>,
+    /// The colours; auto is blue to red where the values lie on both sides of zero, else viridis.
+    #[arg(long, default_value = "auto", value_parser = clap::builder::PossibleValuesParser::new(SCALES))]
+    colors: String,
+}
+
+fn say(e: impl Into<chunkwise::Error>) -> Report {
+    let e: chunkwise::Error = e.into();
+    miette!("{e}")
+}
+
+fn limits(text: &str) -> Result<(f64, f64), Report> {
+    let parts = text.split_once(':').and_then(|(a, b)| Some((a.trim().parse::<f64>().ok()?, b.trim().parse::<f64>().ok()?)));
+    parts
+        .filter(|(a, b)| a.is_finite() && b.is_finite() && a < b)
+        .ok_or_else(|| miette!("'{text}' is not a range; write LOW:HIGH with two numbers, the lower one first"))
+}
+
+/// The array's name, what it is, and where the slice lies.
+fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
+    let text = |key: &str| meta.attributes.get(key).and_then(|v| v.as_str()).filter(|t| !t.is_empty());
+    let mut out = at.name().to_string();
+    if let Some(long) = text("long_name").or(text("standard_name")) {
+        out = format!("{out}: {long}");
+    }
+    if let Some(units) = text("units") {
+        out = format!("{out} [{units}]");
+    }
+    for (k, i) in &slice.fixed {
+        let mut one = k.clone();
+        (one.start, one.len) = (*i, 1);
+        let (label, index) = (Axis::new(at, meta, &one).label(0), i.to_string());
+        out = if label == index { format!("{out}, {}={i}", k.name) } else { format!("{out}, {}={i} ({label})", k.name) };
+    }
+    out
+}
+
+fn caption(cells: &Cells, slice: &Slice) -> String {
+    let shape: Vec<String> = slice.kept.iter().map(|k| k.len.to_string()).collect();
+    let low = cells.low.iter().copied().fold(f64::NAN, f64::min);
+    let high = cells.high.iter().copied().fold(f64::NAN, f64::max);
+    let all = slice.kept.iter().map(|k| k.len).product::<u64>();
+    let shown = (cells.rows * cells.columns) as u64;
+    let how = match (cells.sampled, shown < all) {
+        (true, _) => format!(", {shown} samples"),
+        (false, true) => {
+            format!(", shown as {} means", if cells.rows > 1 { format!("{} x {}", cells.rows, cells.columns) } else { shown.to_string() })
+        }
+        _ => String::new(),
+    };
+    if low.is_nan() {
+        return format!("{}{how}, no values", shape.join(" x "));
+    }
+    format!("{}{how}, least {}, greatest {}", shape.join(" x "), number(low), number(high))
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
+    let chosen = args.range.as_deref().map(limits).transpose()?;
+    let at = Location::parse(&args.url, None).map_err(say)?;
+    let meta = open_array(&at).map_err(say)?;
+    let slice = select::parse(&args.select, &meta)?;
+    let lengths: Vec<u64> = slice.kept.iter().map(|k| k.len).collect();
+    if lengths.is_empty() {
+        let cells = sample::sample(&at, &meta, &slice, [1, 1]).map_err(say)?;
+        if args.output.is_some() {
+            return Err(miette!("a single element is no picture; leave a dimension, or leave out -o"));
+        }
+        println!("{} = {}", title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
+        return Ok(());
+    }
+    let screen = Screen::new();
+    let most = if args.output.is_some() { figure::most(&lengths) } else { screen.most(&lengths) };
+    let cells = sample::sample(&at, &meta, &slice, most).map_err(say)?;
+    // A line shows the least and the greatest element of a cell, a map its mean.
+    let range = if lengths.len() == 1 && !args.robust {
+        let ends: Vec<f64> = cells.low.iter().chain(&cells.high).copied().collect();
+        colours::range(&ends, false)
+    } else {
+        colours::range(&cells.mean, args.robust)
+    };
+    let scale = match chosen {
+        Some(r) => Scale::new(&args.colors, r, true),
+        None => Scale::new(if lengths.len() == 1 { "viridis" } else { &args.colors }, range.unwrap_or((0.0, 0.0)), false),
+    };
+    let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
+    let subject = Subject { title: title(&at, &meta, &slice), caption: caption(&cells, &slice), cells: &cells, axes: &axes, scale: &scale };
+    let Some(file) = &args.output else {
+        print!("{}", terminal::draw(&subject, &lengths, &screen).unwrap_or_default());
+        return Ok(());
+    };
+    let canvas = if lengths.len() == 1 { figure::line(&subject) } else { figure::map(&subject) };
+    let data = canvas.map(|c| c.png()).transpose().map_err(|e| miette!("the picture cannot be encoded: {e}"))?.unwrap_or_default();
+    std::fs::write(file, data).map_err(|e| miette!("cannot write '{}': {e}", file.display()))?;
+    Ok(())
+}
