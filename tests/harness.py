@@ -194,13 +194,22 @@ def assert_close(actual, expected, ulps=4, scale=0.0, what=""):
     assert found is None, f"{what}: {found}"
 
 
-def check_batch(make_folder, cases, allowed_mem="500MB", args=()):
-    """Run all cases in one process; when that run fails, run them one by one to say which are to blame."""
+# How every batch is planned: the results may depend neither on what shares a stage nor on the budget.
+MODES = [("500MB", {}), ("90MB", {"fuse": False})]
+
+
+def check_batch(make_folder, cases, allowed_mem=None, args=(), modes=None):
+    """Run all cases in one process, in every mode; when a run fails, run them one by one to say which are to blame."""
     cases = list(cases)
+    for budget, spec in modes or MODES:
+        check_mode(make_folder, cases, allowed_mem or budget, spec, args)
+
+
+def check_mode(make_folder, cases, allowed_mem, spec, args):
     arrays, expressions = {}, {}
     for i, case in enumerate(cases):
         expressions[f"out{i}"] = _rename(case, i, arrays)
-    done = run_in(make_folder(), {"arrays": expressions}, arrays, allowed_mem=allowed_mem, args=args, check=False)
+    done = run_in(make_folder(), {"arrays": expressions, "spec": spec}, arrays, allowed_mem=allowed_mem, args=args, check=False)
     problems = []
     if done.code == 0:
         for i, case in enumerate(cases):
@@ -212,7 +221,7 @@ def check_batch(make_folder, cases, allowed_mem="500MB", args=()):
     else:
         for case in cases:
             try:
-                check_batch(make_folder, [case], allowed_mem, args)
+                check_mode(make_folder, [case], allowed_mem, spec, args)
             except AssertionError as error:
                 problems.append(str(error))
         problems = problems or [f"the batch failed although each case succeeds alone: {done.stderr.strip()[-1500:]}"]

@@ -66,7 +66,9 @@ impl Driver {
         let outputs: Vec<&str> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect();
         let store = Store::open(&ctx.run_dir)?;
         let done = if options.resume {
-            resume::finished(&ctx, &read_reports(&ctx.run_dir)?)?
+            let (done, have) = resume::finished(&ctx, read_reports(&ctx.run_dir)?)?;
+            executor.leave(have);
+            done
         } else {
             for name in &outputs {
                 let url = ctx.array_location(name);
@@ -156,7 +158,11 @@ impl Driver {
             if executor.idle() && (cancelled || failure.is_some() || ready.all_done()) {
                 break;
             }
-            let Some(done) = executor.wait(Duration::from_millis(50)) else { continue };
+            let ended = executor.wait(Duration::from_millis(50));
+            for chunk in executor.chunks() {
+                log.add(&chunk)?;
+            }
+            let Some(done) = ended else { continue };
             let id = (done.stage, done.task);
             match done.result {
                 Ok(r) => {

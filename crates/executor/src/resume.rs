@@ -8,12 +8,17 @@ use std::collections::{HashMap, HashSet};
 
 /// A task is done when every stored chunk of its outputs is there, with the size that its report says. A zero-length, torn or
 /// unreported chunk counts as missing. A stage whose intermediates were already deleted is done when all that read them are.
-pub(crate) fn finished(ctx: &TaskContext, reports: &Reports) -> Result<Vec<Done>, StorageError> {
+///
+/// The second result is the chunks that are there, also of tasks that are not done.
+pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
     let stages = &ctx.plan.stages;
     let mut stored: HashMap<&str, HashMap<Vec<u64>, u64>> = HashMap::new();
     for o in stages.iter().flat_map(|s| &s.outputs) {
         stored.insert(&o.array, ctx.array(&o.array).stored_chunks()?);
     }
+    reports.retain(|(array, chunk), w| {
+        w.bytes > 0 && stored.get(array.as_str()).and_then(|s| s.get(chunk)).is_some_and(|&size| size == w.bytes)
+    });
     let mut all: Vec<Done> = Vec::new();
     for stage in stages {
         let mut done = Done::new(stage.tasks());
@@ -23,8 +28,7 @@ pub(crate) fn finished(ctx: &TaskContext, reports: &Reports) -> Result<Vec<Done>
                 (0..touched.volume()).all(|k| {
                     let index: Vec<u64> =
                         chunkwise_types::unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
-                    let size = stored[o.array.as_str()].get(&index).copied().unwrap_or(0);
-                    size > 0 && reports.get(&(o.array.clone(), index)).is_some_and(|w| w.bytes == size)
+                    reports.contains_key(&(o.array.clone(), index))
                 })
             });
             if whole {
@@ -41,5 +45,5 @@ pub(crate) fn finished(ctx: &TaskContext, reports: &Reports) -> Result<Vec<Done>
             all[s].set_all();
         }
     }
-    Ok(all)
+    Ok((all, reports))
 }

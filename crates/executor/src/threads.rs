@@ -1,10 +1,11 @@
 //! The threads of this process, admitting tasks by projected memory.
 
-use chunkwise_plan::TaskReport;
-use chunkwise_task::{TaskContext, TaskError, run_task};
+use crate::log::Reports;
+use chunkwise_plan::{TaskReport, WrittenChunk};
+use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,10 +19,40 @@ pub struct Completion {
     pub result: Result<TaskReport, TaskError>,
 }
 
+enum Message {
+    Chunk(TaskReport),
+    Done(Completion),
+}
+
+/// What a task on one of the threads sees of the run.
+struct Watcher<'a> {
+    stop: &'a AtomicBool,
+    have: &'a OnceLock<Reports>,
+    report: &'a Sender<Message>,
+}
+
+impl Watch for Watcher<'_> {
+    fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
+        self.have.get().filter(|h| !h.is_empty())?.get(&(array.to_string(), chunk.to_vec())).cloned()
+    }
+
+    fn wrote(&self, stage: usize, task: u64, chunk: &WrittenChunk) {
+        let written = vec![chunk.clone()];
+        let report = TaskReport { stage, task, written, bytes_read: 0, seconds: 0.0, projected_mem: 0 };
+        let _ = self.report.send(Message::Chunk(report));
+    }
+}
+
 /// A pool of threads. The projections of the tasks that run at once never sum to more than the budget.
 pub struct ThreadExecutor {
     jobs: Option<Sender<(usize, u64)>>,
-    completions: Receiver<Completion>,
+    messages: Receiver<Message>,
+    have: Arc<OnceLock<Reports>>,
+    chunks: Vec<TaskReport>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     slots: usize,
@@ -33,12 +64,14 @@ impl ThreadExecutor {
     /// `threads` threads inside `budget` bytes.
     pub fn new(ctx: Arc<TaskContext>, threads: usize, budget: u64) -> ThreadExecutor {
         let (jobs, queue) = channel::<(usize, u64)>();
-        let (report, completions) = channel();
+        let (report, messages) = channel();
+        let have = Arc::new(OnceLock::new());
         let queue = Arc::new(Mutex::new(queue));
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..threads.max(1))
             .map(|_| {
-                let (queue, report, ctx, stop) = (queue.clone(), report.clone(), ctx.clone(), stop.clone());
+                let (queue, report, ctx) = (queue.clone(), report.clone(), ctx.clone());
+                let (stop, have) = (stop.clone(), have.clone());
                 std::thread::spawn(move || {
                     loop {
                         let job = match queue.lock() {
@@ -46,8 +79,9 @@ impl ThreadExecutor {
                             Err(_) => break,
                         };
                         let Ok((stage, task)) = job else { break };
-                        let result = run_task(&ctx, stage, task, &stop);
-                        if report.send(Completion { stage, task, result }).is_err() {
+                        let watcher = Watcher { stop: &stop, have: &have, report: &report };
+                        let result = run_task(&ctx, stage, task, &watcher);
+                        if report.send(Message::Done(Completion { stage, task, result })).is_err() {
                             break;
                         }
                     }
@@ -55,7 +89,7 @@ impl ThreadExecutor {
             })
             .collect::<Vec<_>>();
         let slots = threads.len();
-        ThreadExecutor { jobs: Some(jobs), completions, threads, stop, slots, budget, running: Default::default() }
+        ThreadExecutor { jobs: Some(jobs), messages, have, chunks: Vec::new(), threads, stop, slots, budget, running: Default::default() }
     }
 
     /// True if a task of this need may start now. A task that needs more than is left waits until others have ended.
@@ -83,11 +117,28 @@ impl ThreadExecutor {
         }
     }
 
-    /// Waits for a task to end.
+    /// Waits for a task to end, or for a running one to have written a chunk; see [`ThreadExecutor::chunks`].
     pub fn wait(&mut self, timeout: Duration) -> Option<Completion> {
-        let done = self.completions.recv_timeout(timeout).ok()?;
-        self.running.remove(&(done.stage, done.task));
-        Some(done)
+        match self.messages.recv_timeout(timeout).ok()? {
+            Message::Done(done) => {
+                self.running.remove(&(done.stage, done.task));
+                Some(done)
+            }
+            Message::Chunk(report) => {
+                self.chunks.push(report);
+                None
+            }
+        }
+    }
+
+    /// The chunks that running tasks have written since the last call, each in a report of its own.
+    pub fn chunks(&mut self) -> Vec<TaskReport> {
+        std::mem::take(&mut self.chunks)
+    }
+
+    /// Chunks that are there already: tasks leave them as they are. To be called before the first task starts.
+    pub fn leave(&mut self, have: Reports) {
+        let _ = self.have.set(have);
     }
 
     /// Tells running tasks to stop at the next chunk.

@@ -256,7 +256,7 @@ impl Node<'_> {
             Kernel::Contract(_) => {
                 // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
                 let copies: u64 = demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum();
-                copies.saturating_add(GEMM_PANELS)
+                copies.saturating_add(GEMM_PANELS.min(copies.saturating_add(64 << 10)))
             }
             // A row of partial results, and the table of labels.
             Kernel::Group { labels, .. } => (labels.len() as u64).saturating_mul(8).saturating_add(ROWS),

@@ -48,8 +48,9 @@ fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
 /// Bytes beside the destination while a region of an array is read: chunks are read one after another.
 fn reading(array: &PlanArray) -> u64 {
     if array.raw {
-        // Long runs are read into place, short ones through a buffer.
-        return READ_BUFFER + (1 << 20);
+        // Long runs are read into place, short ones through a buffer, with a list of where they go.
+        let chunk = chunk_bytes(array, &array.grid);
+        return READ_BUFFER.min(chunk).saturating_add((1 << 20).min(chunk.saturating_mul(24)));
     }
     let chunk = chunk_bytes(array, &array.read_grid());
     let one = encoded(chunk).saturating_add(chunk);
@@ -58,7 +59,8 @@ fn reading(array: &PlanArray) -> u64 {
     }
     // The index of a shard twice (as bytes and as entries), the list of what is wanted, and inner chunks that lie together.
     let inner = chunk_bytes(array, &array.grid) / chunk.max(1);
-    one.saturating_add(READ_BUFFER).saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
+    one.saturating_add(READ_BUFFER.min(chunk_bytes(array, &array.grid)))
+        .saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
 }
 
 /// Bytes beside the block of a task while one of its chunks is written.

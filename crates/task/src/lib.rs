@@ -7,7 +7,9 @@ mod context;
 mod error;
 mod evaluate;
 mod run;
+mod watch;
 
 pub use context::TaskContext;
 pub use error::{ErrorClass, TaskError};
 pub use run::{run_task, task_need};
+pub use watch::Watch;

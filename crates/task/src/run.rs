@@ -1,13 +1,12 @@
 //! The task function.
 
 use crate::evaluate::{Known, evaluate};
-use crate::{TaskContext, TaskError};
+use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::schedule::{Pass, Schedule};
-use chunkwise_plan::{Program, Stage, TaskReport, WrittenChunk, memory};
+use chunkwise_plan::{Program, Stage, StageOutput, TaskReport, WrittenChunk, memory};
 use chunkwise_storage::{Elements, StorageError};
 use chunkwise_types::{Region, unravel};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -19,16 +18,16 @@ pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
 ///
 /// # Errors
 /// See [`TaskError`]; [`TaskError::class`] says whether trying again can help. A failed task leaves only whole, correct chunks.
-pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
+pub fn run_task(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<TaskReport, TaskError> {
     // A panic would take the executor's thread with it and leave the run waiting. Nothing of a task outlives it, so none of its state
     // can be seen half-changed.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(ctx, stage, task, cancel))).unwrap_or_else(|panic| {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(ctx, stage, task, watch))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         Err(TaskError::Bug { stage, task, detail: text.unwrap_or("a panic").into() })
     })
 }
 
-fn run(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Result<TaskReport, TaskError> {
+fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<TaskReport, TaskError> {
     let started = std::time::Instant::now();
     let Some(s) = ctx.plan.stages.get(stage).filter(|s| task < s.tasks()) else {
         return Err(TaskError::NoSuchTask { stage, task });
@@ -38,7 +37,9 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, cancel: &AtomicBool) -> Resul
     if need > ctx.plan.task_budget() {
         return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
     }
-    let mut run = Run { ctx, stage, task, program: &s.program, cancel, bytes_read: 0 };
+    let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
+    let many = s.outputs.iter().zip(&regions).map(chunks).sum::<u64>() > 1;
+    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0 };
     let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
@@ -48,7 +49,9 @@ struct Run<'a> {
     stage: usize,
     task: u64,
     program: &'a Program,
-    cancel: &'a AtomicBool,
+    watch: &'a dyn Watch,
+    /// The task writes more than one chunk.
+    many: bool,
     bytes_read: u64,
 }
 
@@ -62,7 +65,7 @@ impl Run<'_> {
     }
 
     fn check(&self) -> Result<(), TaskError> {
-        if self.cancel.load(Ordering::Relaxed) { Err(TaskError::Cancelled) } else { Ok(()) }
+        if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
     /// Loads the leaves of a pass.
@@ -144,6 +147,10 @@ impl Run<'_> {
         for piece in &pieces {
             let whole: Vec<(usize, Region)> =
                 pass.wants.iter().map(|(k, r)| (*k, if pieces.len() > 1 { piece.clone() } else { r.clone() })).collect();
+            if let Some(there) = self.there(stage, &whole) {
+                written.extend(there);
+                continue;
+            }
             let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
             for tile in pass.tiles_of(&whole[0].1) {
                 self.check()?;
@@ -159,6 +166,19 @@ impl Run<'_> {
         Ok(written)
     }
 
+    /// The chunks of some regions, if every one of them was written before.
+    fn there(&self, stage: &Stage, regions: &[(usize, Region)]) -> Option<Vec<WrittenChunk>> {
+        let mut found = Vec::new();
+        for (output, (_, region)) in stage.outputs.iter().zip(regions) {
+            let touched = self.ctx.plan.arrays[&output.array].grid.touched(region);
+            for k in 0..touched.volume() {
+                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                found.push(self.watch.have(&output.array, &index)?);
+            }
+        }
+        Some(found)
+    }
+
     /// Writes the whole chunks of every output, in the order of the grid.
     fn write(&self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
         let mut written = Vec::new();
@@ -169,6 +189,10 @@ impl Run<'_> {
             for k in 0..touched.volume() {
                 self.check()?;
                 let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                if let Some(chunk) = self.watch.have(&output.array, &index) {
+                    written.push(chunk);
+                    continue;
+                }
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
                 let done = match block.as_bytes() {
@@ -185,6 +209,9 @@ impl Run<'_> {
                     bytes: done.bytes,
                     xxh3: format!("{:016x}", done.xxh3),
                 });
+                if let Some(chunk) = written.last().filter(|_| self.many) {
+                    self.watch.wrote(self.stage, self.task, chunk);
+                }
             }
         }
         Ok(written)

@@ -1,0 +1,24 @@
+//! What a running task asks of, and tells, whoever runs it.
+
+use chunkwise_plan::WrittenChunk;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The executor's side of a task. An [`AtomicBool`] that says "stop" is one.
+pub trait Watch: Sync {
+    /// True if the task should stop at the next chunk.
+    fn cancelled(&self) -> bool;
+
+    /// The chunk, if an earlier attempt wrote it and storage still holds it: it is not made again.
+    fn have(&self, _array: &str, _chunk: &[u64]) -> Option<WrittenChunk> {
+        None
+    }
+
+    /// A task of several chunks has written one of them.
+    fn wrote(&self, _stage: usize, _task: u64, _chunk: &WrittenChunk) {}
+}
+
+impl Watch for AtomicBool {
+    fn cancelled(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
+}
