@@ -28,7 +28,7 @@ fn operators_take_expressions_and_numbers_on_either_side() {
     assert_eq!(values(&(1.0 / &b)), [1.0, 0.5, 1.0 / 3.0, 0.25]);
     assert_eq!(values(&(&a * 2.5)), [0.0, 2.5, 5.0, 7.5]);
     assert_eq!(values(&(a.pow(2) % 3)), [0.0, 1.0, 1.0, 0.0]);
-    assert_eq!(values(&-(&a).maximum(2)), [-2.0, -2.0, -2.0, -3.0]);
+    assert_eq!(values(&-a.maximum(2)), [-2.0, -2.0, -2.0, -3.0]);
     assert_eq!(values(&(a.less(3) & a.greater(0))), [0.0, 1.0, 1.0, 0.0]);
     assert_eq!(values(&a.equal(2).choose(7, &b)), [1.0, 2.0, 7.0, 4.0]);
     assert_eq!((&a * 2).array().unwrap().dtype(), DType::Int64);
