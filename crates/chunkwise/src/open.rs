@@ -6,6 +6,13 @@ use chunkwise_storage::{Location, open_array};
 use std::path::Path;
 
 /// Opens a Zarr array (v2 or v3) by URL or path; relative paths are relative to `base`, or to the current folder without it.
+///
+/// ```
+/// let winds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data");
+/// let u = chunkwise::open("winds.zarr/uwnd", Some(std::path::Path::new(winds)))?;
+/// assert_eq!((u.dtype(), u.shape()), (chunkwise::DType::Float32, [132, 73, 144].as_slice()));
+/// # Ok::<(), chunkwise::Error>(())
+/// ```
 pub fn open(url: &str, base: Option<&Path>) -> Result<Array, Error> {
     let location = Location::parse(url, base)?;
     let meta = open_array(&location)?;

@@ -11,7 +11,7 @@ use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::Location;
 use chunkwise_types::Scalar;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// What the command line sets over the file.
@@ -230,6 +230,19 @@ impl Pipeline {
             coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?;
         }
         Ok(())
+    }
+
+    /// A pipeline of arrays that were made without a file.
+    pub fn of(session: Session, requests: Vec<Request>) -> Pipeline {
+        let (mut sources, mut seen) = (Vec::new(), HashSet::new());
+        let mut stack: Vec<Array> = requests.iter().map(|r| r.array.clone()).collect();
+        while let Some(a) = stack.pop() {
+            if seen.insert(a.id()) {
+                sources.extend(stored_sources(&a));
+                stack.extend(a.inputs().iter().cloned());
+            }
+        }
+        Pipeline { sources, requests, session, groups: HashMap::new() }
     }
 
     /// A pipeline of one array that is copied.

@@ -79,7 +79,23 @@ impl Session {
         })
     }
 
+    /// Bytes that tasks may use together.
+    pub fn task_budget(&self) -> u64 {
+        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem)
+    }
+
     /// Plans outputs. Nothing is written.
+    ///
+    /// ```
+    /// use chunkwise::{Expr, Session};
+    /// let session = Session::new(500_000_000, 2, "memory:work")?;
+    /// let u = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd"))?;
+    /// let request = session.request("memory:out/mean", &u.mean(&["time"]).array()?)?;
+    /// let plan = session.plan(&[request])?;
+    /// assert!(plan.stages.iter().all(|s| s.projected_mem < 500_000_000));
+    /// print!("{}", chunkwise::report::table(&plan));
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
     pub fn plan(&self, requests: &[Request]) -> Result<Plan, Error> {
         Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion)?)
     }

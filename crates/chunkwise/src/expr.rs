@@ -1,0 +1,379 @@
+//! Expressions with operators and methods.
+
+use crate::pipeline::Pipeline;
+use crate::{Error, Session, decode_cf, open};
+use chunkwise_executor::{RunOptions, RunReport};
+use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
+use chunkwise_ops::elementwise::{Operand, astype, elementwise};
+use chunkwise_ops::{Array, OpError, index, linalg, manipulate, reduce};
+use chunkwise_storage::{ArrayIo, Location, Store, open_array};
+use chunkwise_types::{AxisChunks, ByteSize, ChunkGrid, DType, Region, Scalar};
+use std::ops;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A lazy array that is written as a formula.
+///
+/// Operators and methods build the expression and read nothing. One that cannot be built (shapes that do not fit, a dimension that is not
+/// there) gives an expression that is an error; it is reported by [`Expr::array`] and by everything that runs, so formulas need no `?`.
+///
+/// Numbers take the dtype of the array that they meet, and dimensions are named as in the store; `"0"`, `"1"` and so on name them by
+/// their place.
+///
+/// ```
+/// use chunkwise::{Expr, Session};
+/// let winds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr");
+/// let u = Expr::open(&format!("{winds}/uwnd"))?;
+/// let v = Expr::open(&format!("{winds}/vwnd"))?;
+///
+/// let speed = (&u * &u + &v * &v).sqrt();
+/// let anomaly = &speed - speed.mean(&["time"]);
+/// assert_eq!(anomaly.array()?.shape(), [132, 73, 144]);
+///
+/// let work = std::env::temp_dir().join("chunkwise-doc-expr");
+/// let session = Session::new(500_000_000, 2, &work.display().to_string())?;
+/// let strongest = speed.max(&["time", "lon"]).compute::<f32>(&session)?;
+/// assert_eq!(strongest.shape(), [73]);
+/// assert!(strongest.iter().all(|s| *s > 0.0));
+/// # Ok::<(), chunkwise::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Expr(Result<Array, OpError>);
+
+/// What an operator takes: an expression or a number.
+#[derive(Debug, Clone)]
+pub struct Term(Result<Operand, OpError>);
+
+impl From<Array> for Expr {
+    fn from(a: Array) -> Self {
+        Expr(Ok(a))
+    }
+}
+
+impl From<&Array> for Expr {
+    fn from(a: &Array) -> Self {
+        Expr(Ok(a.clone()))
+    }
+}
+
+impl From<&Expr> for Term {
+    fn from(e: &Expr) -> Self {
+        Term(e.0.clone().map(Operand::Array))
+    }
+}
+
+impl From<Expr> for Term {
+    fn from(e: Expr) -> Self {
+        Term(e.0.map(Operand::Array))
+    }
+}
+
+macro_rules! scalars {
+    ($($t:ty: $scalar:expr;)*) => {$(
+        impl From<$t> for Term {
+            fn from(v: $t) -> Self {
+                Term(Ok(Operand::Scalar($scalar(v))))
+            }
+        }
+    )*};
+}
+scalars! {
+    bool: Scalar::Bool;
+    i32: |v| Scalar::Int(i128::from(v));
+    i64: |v| Scalar::Int(i128::from(v));
+    f32: |v| Scalar::Float(f64::from(v));
+    f64: Scalar::Float;
+}
+
+fn apply(op: ElementOp, terms: impl IntoIterator<Item = Term>) -> Expr {
+    let operands = terms.into_iter().map(|t| t.0).collect::<Result<Vec<_>, _>>();
+    Expr(operands.and_then(|o| elementwise(op, &o)))
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:ident;)*) => {$(
+        impl<R: Into<Term>> ops::$trait<R> for &Expr {
+            type Output = Expr;
+            fn $method(self, right: R) -> Expr {
+                apply(ElementOp::$op, [self.into(), right.into()])
+            }
+        }
+        impl<R: Into<Term>> ops::$trait<R> for Expr {
+            type Output = Expr;
+            fn $method(self, right: R) -> Expr {
+                apply(ElementOp::$op, [self.into(), right.into()])
+            }
+        }
+        operators! { @left $trait $method $op f64 }
+        operators! { @left $trait $method $op i32 }
+        operators! { @left $trait $method $op i64 }
+    )*};
+    (@left $trait:ident $method:ident $op:ident $t:ty) => {
+        impl ops::$trait<Expr> for $t {
+            type Output = Expr;
+            fn $method(self, right: Expr) -> Expr {
+                apply(ElementOp::$op, [self.into(), right.into()])
+            }
+        }
+        impl ops::$trait<&Expr> for $t {
+            type Output = Expr;
+            fn $method(self, right: &Expr) -> Expr {
+                apply(ElementOp::$op, [self.into(), right.into()])
+            }
+        }
+    };
+}
+operators! {
+    Add add Add;
+    Sub sub Subtract;
+    Mul mul Multiply;
+    Div div Divide;
+    Rem rem Remainder;
+    BitAnd bitand BitwiseAnd;
+    BitOr bitor BitwiseOr;
+    BitXor bitxor BitwiseXor;
+}
+
+macro_rules! methods {
+    (one { $($one:ident $a:ident $about:literal;)* } two { $($two:ident $b:ident $on:literal;)* }) => {
+        impl Expr {
+            $(#[doc = $about] pub fn $one(&self) -> Expr {
+                self.map(ElementOp::$a)
+            })*
+            $(#[doc = $on] pub fn $two(&self, other: impl Into<Term>) -> Expr {
+                apply(ElementOp::$b, [self.into(), other.into()])
+            })*
+        }
+    };
+}
+methods! {
+    one {
+        abs Abs "Magnitude.";
+        sqrt Sqrt "Square root.";
+        exp Exp "Exponential.";
+        log Log "Natural logarithm.";
+        sin Sin "Sine.";
+        cos Cos "Cosine.";
+        is_nan Isnan "True where NaN.";
+    }
+    two {
+        pow Pow "To a power.";
+        less Less "True where less.";
+        greater Greater "True where greater.";
+        equal Equal "True where equal.";
+        maximum Maximum "The greater of two; NaN if either is NaN.";
+        minimum Minimum "The lesser of two; NaN if either is NaN.";
+    }
+}
+
+impl ops::Neg for &Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        self.map(ElementOp::Negative)
+    }
+}
+
+impl ops::Neg for Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        self.map(ElementOp::Negative)
+    }
+}
+
+/// The axis that a name or a number means.
+fn axis(a: &Array, dim: &str) -> Result<usize, OpError> {
+    let number = dim.parse().ok().filter(|i| *i < a.rank());
+    a.axis_named(dim).or(number).ok_or_else(|| {
+        let names: Vec<&str> = a.dims().iter().flatten().map(String::as_str).collect();
+        OpError::new("dimension", format!("there is no dimension '{dim}'; the array has {} axes, named {names:?}", a.rank()))
+    })
+}
+
+impl Expr {
+    /// A stored array, by path or URL; a relative path is relative to the current folder.
+    pub fn open(url: &str) -> Result<Expr, Error> {
+        Ok(open(url, None)?.into())
+    }
+
+    /// The array, or the first error of the formula.
+    pub fn array(&self) -> Result<Array, Error> {
+        Ok(self.0.clone()?)
+    }
+
+    /// The values that stored values stand for, by the CF conventions: scaled, shifted, NaN where missing.
+    pub fn decode_cf(&self) -> Result<Expr, Error> {
+        Ok(decode_cf(&self.array()?)?.into())
+    }
+
+    fn then(&self, f: impl FnOnce(&Array) -> Result<Array, OpError>) -> Expr {
+        Expr(self.0.as_ref().map_err(OpError::clone).and_then(f))
+    }
+
+    /// Any element-wise function of one argument.
+    pub fn map(&self, function: ElementOp) -> Expr {
+        apply(function, [self.into()])
+    }
+
+    /// `yes` where this is true, `no` elsewhere.
+    ///
+    /// ```
+    /// use chunkwise::{DType, Expr, Session, ops, types::Scalar};
+    /// let n = Expr::from(ops::create::arange(Scalar::Int(0), Scalar::Int(6), Scalar::Int(1), None, None)?);
+    /// let even = (&n % 2).equal(0);
+    /// let work = std::env::temp_dir().join("chunkwise-doc-choose");
+    /// let session = Session::new(200_000_000, 1, &work.display().to_string())?;
+    /// let found = even.choose(&n * 10, -&n).compute::<i64>(&session)?;
+    /// assert_eq!(found.into_raw_vec_and_offset().0, [0, -1, 20, -3, 40, -5]);
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
+    pub fn choose(&self, yes: impl Into<Term>, no: impl Into<Term>) -> Expr {
+        apply(ElementOp::Where, [self.into(), yes.into(), no.into()])
+    }
+
+    /// Another dtype.
+    pub fn astype(&self, dtype: DType) -> Expr {
+        self.then(|a| astype(a, dtype))
+    }
+
+    fn over(&self, dims: &[&str], f: impl FnOnce(&Array, Option<&[usize]>) -> Result<Array, OpError>) -> Expr {
+        self.then(|a| {
+            let axes = dims.iter().map(|d| axis(a, d)).collect::<Result<Vec<_>, _>>()?;
+            f(a, (!axes.is_empty()).then_some(&axes))
+        })
+    }
+
+    /// The sum over some dimensions; over all of them if none is named. So do all reductions.
+    pub fn sum(&self, dims: &[&str]) -> Expr {
+        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Sum, axes, false))
+    }
+
+    /// The least element.
+    pub fn min(&self, dims: &[&str]) -> Expr {
+        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Min, axes, false))
+    }
+
+    /// The greatest element.
+    pub fn max(&self, dims: &[&str]) -> Expr {
+        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Max, axes, false))
+    }
+
+    /// The mean.
+    pub fn mean(&self, dims: &[&str]) -> Expr {
+        self.over(dims, |a, axes| reduce::mean(a, axes, false))
+    }
+
+    /// The standard deviation, with no degree of freedom taken off.
+    pub fn std(&self, dims: &[&str]) -> Expr {
+        self.over(dims, |a, axes| reduce::std(a, axes, 0.0, false, false))
+    }
+
+    /// One index of a dimension, which goes away. Negative counts from the end.
+    ///
+    /// ```
+    /// use chunkwise::Expr;
+    /// let u = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd"))?;
+    /// assert_eq!(u.at("time", -1).slice("lat", 10, 20).array()?.shape(), [10, 144]);
+    /// let wrong = u.at("tme", 0).sqrt().array().unwrap_err().to_string();
+    /// assert!(wrong.contains("'tme'") && wrong.contains("time"));
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
+    pub fn at(&self, dim: &str, i: i64) -> Expr {
+        self.then(|a| index::item(a, axis(a, dim)?, i))
+    }
+
+    /// The indices from `start` to `stop`, without `stop`.
+    pub fn slice(&self, dim: &str, start: i64, stop: i64) -> Expr {
+        self.then(|a| index::slice(a, axis(a, dim)?, Some(start), Some(stop), None))
+    }
+
+    /// The dimensions in another order.
+    pub fn transpose(&self, dims: &[&str]) -> Expr {
+        self.then(|a| manipulate::permute_dims(a, &dims.iter().map(|d| axis(a, d)).collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// The matrix product.
+    pub fn matmul(&self, other: &Expr) -> Expr {
+        self.then(|a| linalg::matmul(a, other.0.as_ref().map_err(OpError::clone)?))
+    }
+
+    /// Stored on the way in chunks of these lengths; dimensions that are not named keep theirs.
+    pub fn rechunk(&self, lengths: &[(&str, u64)]) -> Expr {
+        self.then(|a| {
+            let mut grid: ChunkGrid = a.chunks().clone();
+            for (dim, n) in lengths {
+                let i = axis(a, dim)?;
+                grid.0[i] = AxisChunks::regular(a.shape()[i], *n);
+            }
+            Ok(a.rechunked(grid))
+        })
+    }
+
+    /// Computes the values. For results that fit into the memory of the session; write larger ones with [`Expr::write`].
+    ///
+    /// # Errors
+    /// As of any run, and if `T` is not the dtype of the result.
+    pub fn compute<T: BlockElement>(&self, session: &Session) -> Result<ndarray::ArrayD<T>, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let array = self.array()?;
+        if array.dtype() != T::DTYPE {
+            return Err(Error::Other(format!(
+                "the result is {}, not {}; ask for that, or convert it with astype",
+                array.dtype(),
+                T::DTYPE
+            )));
+        }
+        // In memory there are its chunks as they are stored and the values themselves, at most.
+        let bytes = chunkwise_types::volume(array.shape()).saturating_mul(array.dtype().size());
+        let allowed = session.task_budget();
+        if bytes.saturating_mul(2) > allowed {
+            return Err(Error::Other(format!(
+                "a result of {} is too large to compute in the session's memory of {}; write it to a store instead",
+                ByteSize(bytes),
+                ByteSize(allowed)
+            )));
+        }
+        let url = format!("memory:///chunkwise/result-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let location = Location::parse(&url, None)?;
+        let mut run_dir = None;
+        let mut run = || -> Result<Block, Error> {
+            let plan = session.plan(&[session.request(&url, &array)?])?;
+            run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
+            Session::run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
+            let meta = open_array(&location)?;
+            let (io, region) = (ArrayIo::new(&location, &meta)?, Region::full(&meta.shape));
+            Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| io.read_region(&region, out).map(|_| ()))?)
+        };
+        let result = run();
+        // Nobody asks for the run or the stored form again.
+        Store::open(&location)?.delete_prefix("")?;
+        if let Some(dir) = run_dir {
+            Store::open(&dir)?.delete_prefix("")?;
+        }
+        let block = result?;
+        let values = T::unwrap(&block).ok_or_else(|| Error::Other(format!("the result was stored as {}", block.dtype())))?;
+        Ok(values.to_owned())
+    }
+
+    /// Computes the values into a new Zarr array, with the coordinates of its dimensions beside it.
+    ///
+    /// ```
+    /// use chunkwise::{Expr, Session};
+    /// let folder = std::env::temp_dir().join(format!("chunkwise-doc-write-{}", std::process::id()));
+    /// let session = Session::new(500_000_000, 2, &folder.join("work").display().to_string())?;
+    /// let u = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd"))?;
+    ///
+    /// let target = folder.join("mean.zarr/u").display().to_string();
+    /// let report = u.mean(&["time"]).write(&session, &target)?;
+    /// assert_eq!(report.outputs.len(), 1);
+    /// assert_eq!(Expr::open(&target)?.array()?.dims(), [Some("lat".into()), Some("lon".into())]);
+    /// assert!(chunkwise::verify_store(&chunkwise::storage::Location::parse(&target, None)?)?.problems.is_empty());
+    /// # std::fs::remove_dir_all(folder).ok();
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
+    pub fn write(&self, session: &Session, url: &str) -> Result<RunReport, Error> {
+        let request = session.request(url, &self.array()?)?;
+        let pipeline = Pipeline::of(session.clone(), vec![request]);
+        let report = Session::run(pipeline.plan()?, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
+        pipeline.finish()?;
+        Ok(report)
+    }
+}

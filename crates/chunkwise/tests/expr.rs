@@ -1,0 +1,63 @@
+//! Formulas: operators and methods give what they say, and errors wait until somebody asks.
+
+#![allow(clippy::unwrap_used)]
+
+use chunkwise::types::Scalar;
+use chunkwise::{DType, Expr, Session, ops};
+
+fn count(n: i128) -> Expr {
+    ops::create::arange(Scalar::Int(0), Scalar::Int(n), Scalar::Int(1), None, Some(&[3])).unwrap().into()
+}
+
+fn session(folder: &tempfile::TempDir) -> Session {
+    Session::new(200_000_000, 2, &folder.path().display().to_string()).unwrap()
+}
+
+fn values(e: &Expr) -> Vec<f64> {
+    let folder = tempfile::tempdir().unwrap();
+    let found = e.astype(DType::Float64).compute::<f64>(&session(&folder)).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the run is cleaned up");
+    found.into_raw_vec_and_offset().0
+}
+
+#[test]
+fn operators_take_expressions_and_numbers_on_either_side() {
+    let (a, b) = (count(4), count(4) + 1);
+    assert_eq!(values(&(&a + &b)), [1.0, 3.0, 5.0, 7.0]);
+    assert_eq!(values(&(10 - &a)), [10.0, 9.0, 8.0, 7.0]);
+    assert_eq!(values(&(1.0 / &b)), [1.0, 0.5, 1.0 / 3.0, 0.25]);
+    assert_eq!(values(&(&a * 2.5)), [0.0, 2.5, 5.0, 7.5]);
+    assert_eq!(values(&(a.pow(2) % 3)), [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(values(&-a.maximum(2)), [-2.0, -2.0, -2.0, -3.0]);
+    assert_eq!(values(&(a.less(3) & a.greater(0))), [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(values(&a.equal(2).choose(7, &b)), [1.0, 2.0, 7.0, 4.0]);
+    assert_eq!((&a * 2).array().unwrap().dtype(), DType::Int64);
+    assert_eq!((&a * 2.0).array().unwrap().dtype(), DType::Float64);
+}
+
+#[test]
+fn reductions_and_slices() {
+    let a = count(10);
+    assert_eq!(values(&a.sum(&[])), [45.0]);
+    assert_eq!(values(&a.mean(&["0"])), [4.5]);
+    assert_eq!(values(&a.at("0", -1)), [9.0]);
+    assert_eq!(values(&a.slice("0", 2, 5)), [2.0, 3.0, 4.0]);
+    assert_eq!(values(&(a.max(&[]) - a.min(&[]))), [9.0]);
+    assert_eq!(values(&a.rechunk(&[("0", 4)]).std(&[])), [8.25f64.sqrt()]);
+}
+
+#[test]
+fn errors_wait_and_say_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = ((count(4) + count(5)).sqrt() * 2).mean(&[]);
+    let text = wrong.array().unwrap_err().to_string();
+    assert!(text.contains("add") && text.contains('4') && text.contains('5'), "{text}");
+    assert!(wrong.compute::<f64>(&session(&folder)).is_err());
+    assert!(count(3).at("0", 3).array().unwrap_err().to_string().contains("out of bounds"));
+    let dtype = count(3).compute::<f32>(&session(&folder)).unwrap_err().to_string();
+    assert!(dtype.contains("int64") && dtype.contains("float32") && dtype.contains("astype"), "{dtype}");
+    let large = ops::create::full(&[100_000, 1000], Scalar::Int(1), DType::Float64, Some(&[100, 1000])).unwrap();
+    let text = Expr::from(large).compute::<f64>(&session(&folder)).unwrap_err().to_string();
+    assert!(text.contains("800.0 MB") && text.contains("store"), "{text}");
+    assert!(Expr::open("/nowhere/at.all").unwrap_err().to_string().contains("/nowhere/at.all"));
+}
