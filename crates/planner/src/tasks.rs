@@ -108,6 +108,15 @@ pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerErr
     })
 }
 
+/// A stage whose chunks were halved along one axis.
+struct Halved {
+    again: f64,
+    need: u64,
+    axis: usize,
+    stage: Stage,
+    arrays: BTreeMap<String, PlanArray>,
+}
+
 /// Halves the chunks that the user left to the planner while the stage does not fit, each time along the axis that leaves least to read
 /// twice. Those of intermediates are halved further, until all workers can run, where that costs no reading.
 fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
@@ -123,19 +132,21 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
     while need > if free { target } else { budget } {
         let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
         let before = (stage.clone(), draft.arrays.clone());
-        let mut best: Option<(f64, u64, usize, Stage, BTreeMap<String, PlanArray>)> = None;
+        let mut best: Option<Halved> = None;
         for axis in (0..chunk.len()).filter(|&i| chunk[i] > 1) {
             halve(draft, stage, axis);
             let (n, a) = (memory::worst_need(&draft.arrays, stage).total, amplification(&draft.arrays, stage));
             // Among equals the longest axis, so that chunks stay compact.
-            let better = best.as_ref().is_none_or(|b| a < b.0 * 0.99 || (a < b.0 * 1.01 && chunk[axis] > chunk[b.2]));
+            let better = best.as_ref().is_none_or(|b| a < b.again * 0.99 || (a < b.again * 1.01 && chunk[axis] > chunk[b.axis]));
             if n < need && better {
-                best = Some((a, n, axis, stage.clone(), draft.arrays.clone()));
+                best = Some(Halved { again: a, need: n, axis, stage: stage.clone(), arrays: draft.arrays.clone() });
             }
             (*stage, draft.arrays) = before.clone();
         }
         match best {
-            Some((a, n, _, s, arrays)) if need > budget || a <= again * 1.05 => (again, need, *stage, draft.arrays) = (a, n, s, arrays),
+            Some(b) if need > budget || b.again <= again * 1.05 => {
+                (again, need, *stage, draft.arrays) = (b.again, b.need, b.stage, b.arrays);
+            }
             _ => return,
         }
     }

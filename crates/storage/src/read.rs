@@ -3,7 +3,7 @@
 use crate::StorageError;
 use crate::boxes;
 use crate::chunks::ArrayIo;
-use crate::shard::{Entry, ShardLayout};
+use crate::shard::{Entries, Entry, ShardError, ShardLayout};
 use chunkwise_types::{ChunkGrid, Region, ravel};
 use std::ops::Range;
 
@@ -134,11 +134,11 @@ impl ArrayIo {
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
         let chunks: Vec<Vec<u64>> = boxes::indices(&grid.touched(from)).collect();
         let numbers: Vec<u64> = chunks.iter().map(|i| ravel(i, &layout.counts)).collect();
-        let (entries, mut read) = match layout.read_entries(store, key, &numbers) {
+        let Entries { entries, bytes: mut read } = match layout.read_entries(store, key, &numbers) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
-            Err(Ok(detail)) => return Err(self.corrupt(key, detail)),
-            Err(Err(e)) => return Err(e),
+            Err(ShardError::Damaged(detail)) => return Err(self.corrupt(key, detail)),
+            Err(ShardError::Storage(e)) => return Err(e),
         };
         let mut wanted: Vec<(Entry, Vec<u64>)> = entries.into_iter().zip(chunks).collect();
         wanted.sort_by_key(|(e, _)| e.offset);

@@ -19,6 +19,26 @@ impl Entry {
     pub const MISSING: Entry = Entry { offset: u64::MAX, len: u64::MAX };
 }
 
+/// Some entries of an index, and the bytes that were read to have them.
+pub(crate) struct Entries {
+    pub entries: Vec<Entry>,
+    pub bytes: u64,
+}
+
+/// Why the index of a shard cannot be had.
+pub(crate) enum ShardError {
+    /// It is there, but wrong.
+    Damaged(String),
+    /// The store failed.
+    Storage(StorageError),
+}
+
+impl From<StorageError> for ShardError {
+    fn from(e: StorageError) -> Self {
+        ShardError::Storage(e)
+    }
+}
+
 /// An index of more bytes than this may be read in part.
 const LARGE_INDEX: u64 = 16 << 10;
 
@@ -62,34 +82,29 @@ impl ShardLayout {
         volume(&self.counts) * 16 + 4
     }
 
-    /// Reads the index entries of some inner chunks of a shard; `None` if there is no such object. `Err(Ok(detail))` if it is damaged.
+    /// Reads the index entries of some inner chunks of a shard; `None` if there is no such object.
     ///
     /// A small index is read whole and its checksum is compared. Of a large one, of which little is wanted, only that range is read:
     /// a reader that takes a thin slice of thousands of shards would otherwise read more index than data. Entries are always checked
     /// against the size of the object, and a chunk must decode to its own size.
-    pub fn read_entries(
-        &self,
-        store: &Store,
-        key: &str,
-        wanted: &[u64],
-    ) -> Result<Option<(Vec<Entry>, u64)>, Result<String, StorageError>> {
-        let Some(size) = store.size(key).map_err(Err)? else { return Ok(None) };
+    pub fn read_entries(&self, store: &Store, key: &str, wanted: &[u64]) -> Result<Option<Entries>, ShardError> {
+        let Some(size) = store.size(key)? else { return Ok(None) };
         let n = self.index_bytes();
         if size < n {
-            return Err(Ok(format!("it has {size} bytes, fewer than the index of a shard")));
+            return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
         }
         let start = if self.index_at_end { size - n } else { 0 };
         let (first, last) = (wanted.iter().min().copied().unwrap_or(0), wanted.iter().max().copied().unwrap_or(0));
         let part = n > LARGE_INDEX && (last + 1 - first) * 16 <= n / 2;
         let (from, range) = if part { (first, start + first * 16..start + (last + 1) * 16) } else { (0, start..start + n) };
         let mut data = vec![0u8; (range.end - range.start) as usize];
-        if !store.read_spans(key, &[(range, 0)], &mut data).map_err(Err)? {
+        if !store.read_spans(key, &[(range, 0)], &mut data)? {
             return Ok(None);
         }
         if !part {
             let crc = data.split_off(data.len() - 4);
             if crc32c::crc32c(&data).to_le_bytes() != *crc {
-                return Err(Ok("the checksum of its index is wrong".into()));
+                return Err(ShardError::Damaged("the checksum of its index is wrong".into()));
             }
         }
         let number = |b: &[u8]| b.iter().rev().fold(0u64, |a, &x| a << 8 | u64::from(x));
@@ -100,8 +115,8 @@ impl ShardLayout {
             .collect();
         let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
         match entries.iter().find(outside) {
-            Some(e) => Err(Ok(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
-            None => Ok(Some((entries, data.len() as u64))),
+            Some(e) => Err(ShardError::Damaged(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
+            None => Ok(Some(Entries { bytes: data.len() as u64, entries })),
         }
     }
 
