@@ -1,0 +1,136 @@
+"""What plans look like at full scale: stages, copies, size. The arrays have metadata only, no chunk is ever stored."""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import zarr
+from harness import chunkwise
+
+PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "workloads"
+TIME = {"units": "hours since 2000-01-01 00:00:00", "calendar": "standard"}
+LZ4 = zarr.codecs.BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
+
+
+def declare(folder, name, shape, chunks, dims, dtype="float32", compressors=LZ4):
+    zarr.create_array(str(folder / name), shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=compressors)
+
+
+def plan_of(folder, text, *args):
+    path = folder / "pipeline.yaml"
+    path.write_text(text)
+    report = folder / "peak.json"
+    done = chunkwise("plan", path, "--format", "json", *args, prefix=(sys.executable, "-S", str(PEAK), str(report))).ok()
+    return json.loads(done.stdout), json.loads(report.read_text())["peak"], len(done.stdout)
+
+
+def size(array):
+    return int(np.prod(array["shape"], dtype=object)) * {"float32": 4, "float64": 8}[array["dtype"]]
+
+
+def intermediates(plan):
+    return {name: array for name, array in plan["arrays"].items() if array["role"] == "intermediate"}
+
+
+def reads(stage):
+    return [step["read"] for step in stage["program"]["steps"] if step.get("read")]
+
+
+def readers(plan, word):
+    return [s for s in plan["stages"] if any(word in r for r in reads(s))]
+
+
+def kernels(plan):
+    return [step["kernel"] for s in plan["stages"] for step in s["program"]["steps"] if step.get("kernel")]
+
+
+def test_era5_is_copied_once(tmp_path):
+    declare(tmp_path, "era5.zarr/t", (350640, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"])
+    text = "inputs: {t: era5.zarr/t}\noutputs: {out.zarr/t: {array: t, chunks: {time: -1, lat: 10, lon: 10}}}\nspec: {allowed_mem: 2GB}\n"
+    plan, peak, _ = plan_of(tmp_path, text)
+    total = size(plan["arrays"]["out0-t"])
+    assert [s["kind"] for s in plan["stages"]] == ["rechunk", "rechunk"]
+    assert [size(a) for a in intermediates(plan).values()] == [total]
+    assert sum(s["cost"]["bytes_written"] for s in plan["stages"]) == 2 * total
+    # Each source chunk is decoded once, each piece of the copy as well; the middle task stands for all, so the ends may count twice.
+    assert sum(s["cost"]["bytes_read"] for s in plan["stages"]) < 2.1 * total
+    assert peak < 100e6
+
+
+@pytest.mark.parametrize("tasks", [10, 10_000_000])
+def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
+    declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "y", "x"])
+    text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/y: sqrt(x) + 1}\nspec: {allowed_mem: 300MB}\n"
+    plan, peak, length = plan_of(tmp_path, text)
+    assert chunkwise("plan", tmp_path / "pipeline.yaml").ok().stdout.split("\n")[1].split()[3] == str(tasks)
+    assert len(plan["stages"]) == 1
+    assert length < 10_000
+    assert peak < 100e6
+
+
+@pytest.fixture(params=[LZ4, None], ids=["compressed", "raw"])
+def workload(tmp_path, request):
+    """`workload(name, {array: (shape, chunks, dims, dtype)})` plans an example over arrays that are only declared."""
+
+    def plan(name, arrays, times=None):
+        data = tmp_path / "data"
+        for array, (shape, chunks, dims, dtype) in arrays.items():
+            declare(data, f"{name}.zarr/{array}", shape, chunks, dims, dtype, request.param)
+        if times is not None:
+            step, count = times
+            time = zarr.create_array(
+                str(data / f"{name}.zarr/time"), shape=(count,), chunks=(count,), dtype="int64", dimension_names=["time"], attributes=TIME
+            )
+            time[...] = np.arange(count) * step
+        return plan_of(tmp_path, (WORKLOADS / f"{name}.yaml").read_text())[0]
+
+    return plan
+
+
+SLABS = ((5000, 1, 987, 1920), (10, 1, 987, 1920), ["time", "face", "y", "x"], "float32")
+
+
+def test_quadratic_means_read_once(workload):
+    plan = workload("quadratic_means", {"u": SLABS, "v": SLABS})
+    assert len(readers(plan, "-u")) == len(readers(plan, "-v")) == 1
+    assert readers(plan, "-u") == readers(plan, "-v")
+    assert sum(size(a) for a in intermediates(plan).values()) < 0.05 * 2 * 5000 * 987 * 1920 * 4
+
+
+def test_vorticity_is_one_reading_stage(workload):
+    spacing = ((1, 987, 1920), (1, 987, 1920), ["face", "y", "x"], "float32")
+    plan = workload("vorticity", {"u": SLABS, "v": SLABS, "dx": spacing, "dy": spacing})
+    assert len(readers(plan, "-u")) == len(readers(plan, "-v")) == 1
+    assert readers(plan, "-u") == readers(plan, "-v")
+
+
+def test_tem_is_one_stage(workload):
+    array = ((5840, 37, 181, 360), (4, 37, 181, 360), ["time", "level", "lat", "lon"], "float32")
+    plan = workload("tem", dict.fromkeys("uvwt", array), times=(6, 5840))
+    assert len(plan["stages"]) == 1
+    assert not intermediates(plan)
+
+
+def test_climatology_is_copied_once_at_most(workload):
+    plan = workload("climatology", {"x": ((10950, 721, 1440), (30, 721, 1440), ["time", "lat", "lon"], "float32")}, times=(24, 10950))
+    total = 10950 * 721 * 1440 * 4
+    # The field once to be copied, once for the climatology (in pieces that days of the year straddle, half of it twice) and once for
+    # the anomalies; and the climatology for each year.
+    assert sum(s["cost"]["bytes_read"] for s in plan["stages"]) < 4.8 * total
+    assert sum(size(a) for a in intermediates(plan).values()) < 1.1 * total
+
+
+def test_rechunk_copies_once_at_most(workload):
+    plan = workload("rechunk", {"x": ((17520, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"], "float32")})
+    assert len(intermediates(plan)) <= 1
+    assert len(plan["stages"]) <= 2
+
+
+def test_ata_has_no_transposed_copy(workload):
+    plan = workload("ata", {"A": ((5_000_000, 1000), (1000, 1000), ["row", "column"], "float64")})
+    assert len(readers(plan, "-A")) == 1
+    assert all(size(a) < 1e9 for a in intermediates(plan).values())
+    assert not any("gather" in k or k == "reshape" for k in kernels(plan))
