@@ -49,12 +49,14 @@ pub struct Pass {
     pub tiles: Vec<Region>,
     /// Elements of a tile.
     target: u64,
+    /// The axes that tiles are cut along, the first ones first.
+    order: Vec<usize>,
 }
 
 impl Pass {
     /// The tiles of a part of what is wanted.
     pub fn tiles_of(&self, part: &Region) -> Vec<Region> {
-        cut(part, self.target)
+        cut(part, self.target, &self.order)
     }
 }
 
@@ -175,6 +177,28 @@ impl Schedule {
             .collect()
     }
 
+    /// The axes in the order in which tiles are cut: leading axes first, but last those where half a region needs nearly as much as the
+    /// whole. The members of one group lie all over an axis, so tiles of one group each would compute its input once for every group.
+    fn cut_order(&self, program: &Program, d: &Demands, wants: &[(usize, Region)], whole: &Region) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..whole.rank()).collect();
+        let groups = program
+            .steps
+            .iter()
+            .zip(d)
+            .any(|(s, d)| !d.is_empty() && s.stream.is_none() && matches!(s.kernel, Some(chunkwise_kernels::Kernel::Group { .. })));
+        if groups {
+            let needed = |d: &Demands| d.iter().flatten().map(Region::volume).max().unwrap_or(0);
+            let all = needed(d);
+            order.sort_by_cached_key(|&axis| {
+                let mut half = whole.clone();
+                half.shape[axis] = half.shape[axis].div_ceil(2);
+                let wants: Vec<_> = wants.iter().map(|(k, _)| (*k, half.clone())).collect();
+                needed(&demands(program, &self.types, &wants)) > all / 4 * 3
+            });
+        }
+        order
+    }
+
     fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool) -> Pass {
         let d = demands(program, &self.types, &wants);
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
@@ -188,19 +212,20 @@ impl Schedule {
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
-            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX };
+            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX, order: Vec::new() };
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).sum::<u64>()).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
-        let tiles = cut(&whole, target);
-        Pass { wants, demands: d, tiles, target }
+        let order = self.cut_order(program, &d, &wants, &whole);
+        let tiles = cut(&whole, target, &order);
+        Pass { wants, demands: d, tiles, target, order }
     }
 }
 
-/// Cuts a region along its leading axes into tiles of about `target` elements.
-fn cut(whole: &Region, target: u64) -> Vec<Region> {
+/// Cuts a region into tiles of about `target` elements, along the first axes of `order` as far as that suffices.
+fn cut(whole: &Region, target: u64, order: &[usize]) -> Vec<Region> {
     let mut tile = whole.shape.clone();
-    for axis in 0..tile.len() {
+    for &axis in order {
         let v = volume(&tile);
         if v <= target {
             break;
