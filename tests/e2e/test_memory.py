@@ -86,13 +86,37 @@ def test_many_workers_share_the_budget(big, tmp_path):
     assert peak <= 200 * MB, f"peak {peak / MB:.0f} MB"
 
 
-def test_planning_is_small_and_fast(tmp_path):
-    """A rechunk of 1.4 TB and a plan of ten million tasks; the source holds no chunk."""
-    zarr.create_array(str(tmp_path / "era5.zarr"), shape=(350640, 721, 1440), chunks=(31, 721, 1440), dtype="float32", dimension_names=["time", "lat", "lon"])
-    zarr.create_array(str(tmp_path / "many.zarr"), shape=(10_000_000, 2_000), chunks=(1, 2_000), dtype="float64", dimension_names=["row", "column"])
-    era5 = write_pipeline(tmp_path, {"x": "era5.zarr"}, {}, {"out.zarr/x": {"array": "x", "chunks": {"time": 350640, "lat": 10, "lon": 10}}}, name="era5.json")
-    many = write_pipeline(tmp_path, {"x": "many.zarr"}, {"y": "x + 1"}, {"many-out.zarr/y": "y"}, name="many.json")
-    for path in (era5, many):
-        done, peak = measured(tmp_path, "plan", path, "--allowed-mem", "2GB", "--format", "json")
-        done.ok()
-        assert peak < 100 * MB and len(done.stdout) < MB, f"peak {peak / MB:.0f} MB, plan {len(done.stdout)} bytes"
+@pytest.mark.parametrize("name", WORK)
+def test_every_task_stays_under_its_projection(big, tmp_path, name):
+    """The first, the middle and the last task of every stage, each in a process of its own."""
+    expression, options, _ = WORK[name]
+    inputs = {n: str(big / "in.zarr" / n) for n in "uva"}
+    path = write_pipeline(tmp_path, inputs, {"r": expression}, {"out.zarr/r": {"array": "r", **options}})
+    report = chunkwise("run", path, "--allowed-mem", "200MB", "--json", "--keep").ok().report
+    file = tmp_path / "work" / report["id"] / "plan.json"
+    plan = json.loads(file.read_text())
+    program = program_itself(tmp_path)
+    for number, stage in enumerate(plan["stages"]):
+        tasks = int(np.prod([len_of(axis) for axis in max((o["tasks"] for o in stage["outputs"]), key=len)]))
+        for task in {0, tasks // 2, tasks - 1}:
+            done, peak = measured(tmp_path, "run-task", file, number, task)
+            done.ok()
+            used, projected = peak - program, stage["projected_mem"]
+            assert used <= projected, f"stage {number}, task {task}: {used / MB:.1f} MB, projected {projected / MB:.1f} MB"
+
+
+def program_itself(folder):
+    """The memory of a task with next to no data."""
+    zarr.create_array(str(folder / "tiny.zarr/x"), shape=(20, 4), chunks=(2, 4), dtype="float32")[...] = 1
+    path = write_pipeline(folder, {"x": "tiny.zarr/x"}, {"m": "mean(sqrt(x), axis=0)"}, {"tiny-out.zarr/m": "m"}, name="tiny.json")
+    report = chunkwise("run", path, "--allowed-mem", "200MB", "--json", "--keep").ok().report
+    done, peak = measured(folder, "run-task", folder / "work" / report["id"] / "plan.json", 0, 0)
+    done.ok()
+    return peak
+
+
+def len_of(axis):
+    """The number of regions along an axis of a grid."""
+    if "regular" in axis:
+        return -(-axis["regular"]["len"] // max(1, axis["regular"]["size"]))
+    return len(axis["irregular"])
