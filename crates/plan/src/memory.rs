@@ -144,10 +144,11 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
             tile = tile.saturating_add(bytes_of(program, k, &demands[k]));
         }
     }
-    // Folding a tile may convert it.
+    // What is wanted is a view of a leaf or of the value of a step, which are counted; unless it is assembled from several regions.
     let want: u64 = pass
         .wants
         .iter()
+        .filter(|(k, _)| demands[*k].len() > 1)
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
         .sum();
     (leaves, buffers, tile.saturating_add(want))

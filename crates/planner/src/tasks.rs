@@ -39,6 +39,7 @@ pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerErr
 /// Chooses chunks small enough, a task for each, and projects the memory.
 pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
     shrink_chunks(draft, stage);
+    steps(draft, stage);
     project(draft, stage)
 }
 
@@ -258,7 +259,8 @@ const STEP_BYTES: u64 = 8 << 20;
 
 /// Halves the steps of folds over raw arrays, which can be read in parts, while a task is larger than its share.
 fn steps(draft: &Draft, stage: &mut Stage) {
-    let raw = stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw));
+    // Small arrays stay in memory from one step to the next.
+    let raw = stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw || memory::keeps(a)));
     if !raw {
         return;
     }
