@@ -181,6 +181,69 @@ def test_kernel(tmp_path, kernel, inputs, expected):
     assert not (tmp_path / "zarr.json").exists(), "a folder with other files does not become a group"
 
 
+SUM = {"reduce": {"function": "sum", "axes": [0]}}
+MOMENTS = {"moments": {"skip_nan": False}}
+SAME = {"slice": {"start": 0, "step": 1}}
+
+
+def group(function, labels=(0, 1, 0, -1), groups=2):
+    return {"group": {"function": function, "axis": 0, "labels": list(labels), "groups": groups}}
+
+
+def contract(a=(0, 1), b=(1, 2), out=(0, 2), **more):
+    return {"contract": {"a": list(a), "b": list(b), "out": list(out), **more}}
+
+
+def gather(first):
+    return {"gather": {"axes": [first, SAME], "fill": {"int": 0}}}
+
+
+def segments(entry):
+    return {"reduce": {"function": "sum", "axes": [1], "segments": [entry]}}
+
+
+# Kernels whose output is not what they make, or that cannot be applied: the kernel, its inputs, the output, what is named.
+WRONG = {
+    "reduce, length": (SUM, [X], "float64", [7], ["[6]"]),
+    "reduce, rank": (SUM, [X], "float64", [6, 2], ["[6]"]),
+    "reduce, too few axes": (SUM, [X], "float64", [], ["[6]"]),
+    "reduce, dtype": (SUM, [X], "int8", [6], ["int8", "float64"]),
+    "reduce, mean": ({"reduce": {"function": {"mean": {"skip_nan": False}}, "axes": [0]}}, [X], "float64", [6], ["groups"]),
+    "moments, too few axes": ({"reduce": {"function": MOMENTS, "axes": [0]}}, [X], "float64", [6], ["[6, 3]"]),
+    "merged moments": ({"reduce": {"function": "merge_moments", "axes": [0]}}, [X], "float64", [6], ["moments"]),
+    "segments, length": (segments({"irregular": [4, 2]}), [X], "float64", [4, 5], ["[4, 2]"]),
+    "segments of nothing": (segments({"regular": {"len": 6, "size": 0}}), [X], "float64", [4, 6], ["segments"]),
+    "contract, length": (contract(), [X, Y], "float64", [4, 9], ["[4, 3]"]),
+    "contract, too few axes": (contract(), [X, Y], "float64", [4], ["[4, 3]"]),
+    "contract, dtype": (contract(), [X, Y], "float32", [4, 3], ["float32"]),
+    "contract, labels": (contract(a=[0]), [X, Y], "float64", [4, 3], ["label"]),
+    "contract, segments": (contract(segments=[1, {"irregular": [4, 9]}]), [X, Y], "float64", [2, 4, 3], ["segments"]),
+    "group, length": (group("sum"), [X], "float64", [2, 9], ["[2, 6]"]),
+    "group, too few axes": (group("sum"), [X], "float64", [2], ["[2, 6]"]),
+    "group, label": (group("sum", [0, 1, 0, -(2**63)]), [X], "float64", [2, 6], ["label"]),
+    "group, function": (group("arg_min"), [X], "int64", [2, 6], ["arg_min"]),
+    "group moments, too few axes": (group(MOMENTS), [X], "float64", [2, 6], ["[2, 6, 3]"]),
+    "element, dtype": ({"element": {"function": "add"}}, [X, X], "int8", [4, 6], ["int8", "float64"]),
+    "element, inputs": ({"element": {"function": "add"}}, [X, X.astype("float32")], "float64", [4, 6], ["cast"]),
+    "gather, dtype": (gather(SAME), [X], "int8", [4, 6], ["int8", "float64"]),
+    "pad, huge": (gather({"pad": {"before": 2**64 - 1, "mode": "constant"}}), [X], "float64", [4, 6], ["axis 0"]),
+    "view, dtype": ({"view": {"axes": [{"in": 0}, {"in": 1}]}}, [X], "int8", [4, 6], ["int8", "float64"]),
+    "reshape, dtype": ("reshape", [X], "int8", [24], ["int8", "float64"]),
+    "stencil, huge": ({"stencil": {"window": [2**64 - 1, 1], "function": "sum"}}, [X], "float64", [4, 6], ["window"]),
+    "stencil, weights": ({"stencil": {"window": [1, 3], "function": {"weights": [1]}}}, [X], "float64", [4, 4], ["weights"]),
+    "stencil, dtype": ({"stencil": {"window": [1, 3], "function": "sum"}}, [X], "int8", [4, 4], ["int8", "float64"]),
+    "too few constants": ({"create": {"what": {"constant": {"values": [{"int": 1}]}}}}, [], "float64", [5], ["constant"]),
+    "normal integers": ({"create": {"what": {"random": {"seed": 1, "stream": 0, "distribution": "normal"}}}}, [], "int64", [5], ["int64"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel, inputs, dtype, shape, named", WRONG.values(), ids=WRONG.keys())
+def test_kernel_with_a_wrong_type(tmp_path, kernel, inputs, dtype, shape, named):
+    # The inputs are not even looked for.
+    (tmp_path / "plan.json").write_text(json.dumps(one_kernel(kernel, inputs, dtype, shape, str(tmp_path / "work"))))
+    chunkwise("run", "plan.json", cwd=tmp_path).failed("stage 0", f"step {len(inputs)}", *named)
+
+
 # Refusals: what is changed, and what the message must name
 
 
@@ -225,6 +288,10 @@ REFUSED = {
     "type of a read": (step(0, 0, type={"dtype": "float64", "shape": [132, 73, 144]}), ["stage 0", "step 0", "'u'"]),
     "read and kernel": (step(0, 0, kernel="cast"), ["step 0", "kernel"]),
     "neither": (lambda p: p["stages"][0]["program"]["steps"][0].pop("read"), ["step 0", "read"]),
+    "too many workers": (lambda p: p["spec"].update(workers=2**63), ["workers"]),
+    "a chunk that is too large": (lambda p: p["arrays"]["u"]["grid"].__setitem__(0, {"regular": {"len": 132, "size": 2**63}}), ["'u'", "chunk"]),
+    "a long axis beside an empty one": (step(0, 2, type={"dtype": "float32", "shape": [0, 2**64 - 1]}), ["step 2", "large"]),
+    "stream of nothing": (step(1, 1, stream=[{"regular": {"len": 132, "size": 0}}]), ["stage 1", "step 1", "stream"]),
     "number of inputs": (step(0, 2, inputs=[0]), ["step 2", "2 inputs"]),
     "shapes differ": (step(1, 3, type={"dtype": "float64", "shape": [73, 143]}), ["stage 1", "step 3"]),
     "axes of a reduction": (step(1, 1, kernel={"reduce": {"function": "sum", "axes": [3]}}), ["stage 1", "step 1", "axes"]),
@@ -237,6 +304,10 @@ REFUSED = {
     "tasks through shards": (stage(2, lambda s: s["outputs"][0]["tasks"].__setitem__(1, {"irregular": [30, 43]})), ["stage 2", "axis 1", "shards"]),
     "tasks that do not cover": (stage(2, lambda s: s["outputs"][0]["tasks"].__setitem__(1, {"irregular": [40, 30]})), ["stage 2", "70", "73"]),
     "no such input": (lambda p: p["arrays"]["u"].update(url="data/winds.zarr/nothing"), ["data/winds.zarr/nothing"]),
+    "an intermediate outside the run": (lambda p: p["arrays"]["speed"].update(url="../speed"), ["'speed'", "../speed", "plain name"]),
+    "an intermediate that is the run": (lambda p: p["arrays"]["speed"].update(url=""), ["'speed'", "plain name"]),
+    "two outputs in one place": (lambda p: p["arrays"]["series"].update(url=p["arrays"]["mean"]["url"]), ["'mean'", "'series'"]),
+    "an output over an input": (lambda p: p["arrays"]["mean"].update(url=p["arrays"]["u"]["url"]), ["'mean'", "'u'"]),
     "too little memory": (lambda p: p["spec"].update(allowed_mem=70_000_000), ["memory"]),
 }  # fmt: skip
 

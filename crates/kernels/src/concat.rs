@@ -1,7 +1,22 @@
 //! Inputs one after another along an axis.
 
-use crate::{ArrayType, Block, Demand, KernelError, Part};
+use crate::{ArrayType, Block, Demand, KernelError, Part, check};
 use chunkwise_types::{DType, Region};
+
+/// Refuses inputs that do not make up the output.
+pub(crate) fn check(axis: usize, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    let total = inputs.iter().try_fold(0u64, |sum, t| sum.checked_add(*t.shape.get(axis)?));
+    let fits = inputs.iter().all(|t| {
+        t.dtype == output.dtype
+            && t.shape.len() == output.shape.len()
+            && t.shape.iter().zip(&output.shape).enumerate().all(|(i, (a, b))| i == axis || a == b)
+    });
+    if !inputs.is_empty() && fits && total.is_some() && total.as_ref() == output.shape.get(axis) {
+        Ok(())
+    } else {
+        check::invalid("the inputs do not make up the output")
+    }
+}
 
 pub(crate) fn demand(inputs: &[ArrayType], axis: usize, region: &Region) -> Vec<Demand> {
     let mut out = Vec::new();
@@ -30,4 +45,27 @@ pub(crate) fn compute(inputs: &[ArrayType], axis: usize, dtype: DType, region: &
         out.assign(&place, &part.block);
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Kernel;
+    use crate::check::tests::{check, ty};
+    use chunkwise_types::DType::*;
+
+    #[test]
+    fn what_is_refused() {
+        let (x, y) = (ty(Float64, &[4, 6]), ty(Float64, &[1, 6]));
+        let both = [x.clone(), y];
+        let concat = |axis| Kernel::Concat { axis };
+        assert!(check(&concat(0), &both, Float64, &[5, 6]).is_ok() && check(&concat(0), &both[..1], Float64, &[4, 6]).is_ok());
+        for (axis, shape) in [(0, &[6, 6][..]), (0, &[5, 7]), (1, &[5, 6]), (2, &[5, 6]), (0, &[5]), (usize::MAX, &[5, 6])] {
+            assert!(check(&concat(axis), &both, Float64, shape).is_err(), "{axis} {shape:?}");
+        }
+        assert!(check(&concat(0), &both, Int8, &[5, 6]).is_err());
+        assert!(check(&concat(0), &[], Float64, &[0, 6]).is_err());
+        assert!(check(&concat(0), &[x, ty(Float32, &[1, 6])], Float64, &[5, 6]).is_err());
+        let huge = ty(Int8, &[u64::MAX]);
+        assert!(check(&concat(0), &[huge.clone(), huge], Int8, &[u64::MAX - 1]).is_err());
+    }
 }

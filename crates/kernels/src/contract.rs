@@ -7,7 +7,7 @@
 //! columns interleave is looped over.
 
 use crate::block::slice_of;
-use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window};
+use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window, check};
 use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{ArrayD, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
 use num_complex::{Complex32, Complex64};
@@ -71,7 +71,7 @@ impl Contract {
             return invalid(format!("output label {l} is on no input"));
         }
         if let Some((l, cuts)) = &self.segments
-            && self.contracted().iter().zip(self.contracted_lengths(inputs)).all(|(c, n)| c != l || cuts.len() != n)
+            && self.contracted().iter().zip(self.contracted_lengths(inputs)).all(|(c, n)| c != l || !cuts.cuts(n))
         {
             return invalid(format!("its segments do not cut a contracted label {l}"));
         }
@@ -83,6 +83,16 @@ impl Contract {
             }
         }
         Ok(())
+    }
+
+    /// As [`Contract::check`], and refuses an output of another dtype or shape than comes out.
+    pub(crate) fn check_output(&self, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+        let [a, b] = inputs else { return check::invalid(format!("it needs 2 inputs and has {}", inputs.len())) };
+        self.check(inputs)?;
+        check::dtype(output, a.dtype)?;
+        let length = |&l: &u32| place(&self.a, l).map(|i| a.shape[i]).or_else(|| place(&self.b, l).map(|i| b.shape[i]));
+        let made: Vec<u64> = self.segments.iter().map(|(_, cuts)| cuts.count()).chain(self.out.iter().filter_map(length)).collect();
+        check::shape(output, &made)
     }
 
     /// The ranges of the contracted indices that a region of the output needs.

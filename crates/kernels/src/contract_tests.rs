@@ -128,3 +128,43 @@ fn segments_are_the_sums_of_their_ranges() {
         }
     }
 }
+
+#[test]
+fn what_is_refused() {
+    use crate::check::tests::{check, ty};
+    let x = [ty(DType::Float64, &[4, 6]), ty(DType::Float64, &[6, 3])];
+    let of = |a: &[u32], b: &[u32], out: &[u32], segments: Option<(u32, AxisChunks)>| {
+        Kernel::Contract(Contract { a: a.to_vec(), b: b.to_vec(), out: out.to_vec(), segments })
+    };
+    let product = of(&[0, 1], &[1, 2], &[0, 2], None);
+    assert!(check(&product, &x, DType::Float64, &[4, 3]).is_ok());
+    assert!(check(&product, &x, DType::Float32, &[4, 3]).is_err() && check(&product, &x[..1], DType::Float64, &[4, 3]).is_err());
+    for shape in [&[4, 9][..], &[4], &[], &[3, 4], &[1, 4, 3]] {
+        assert!(check(&product, &x, DType::Float64, shape).unwrap_err().contains("makes [4, 3]"), "{shape:?}");
+    }
+    assert!(check(&of(&[0, 1], &[1, 2], &[2], None), &x, DType::Float64, &[3]).is_ok());
+    for bad in [
+        of(&[0], &[1, 2], &[0, 2], None),
+        of(&[0, 0], &[1, 2], &[0, 2], None),
+        of(&[0, 1], &[0, 2], &[1, 2], None),
+        of(&[0, 1], &[1, 2], &[0, 7], None),
+        of(&[0, 1], &[1, 2], &[0, 0], None),
+    ] {
+        assert!(check(&bad, &x, DType::Float64, &[4, 3]).is_err(), "{bad:?}");
+    }
+    assert!(check(&product, &[x[0].clone(), ty(DType::Float32, &[6, 3])], DType::Float64, &[4, 3]).is_err());
+    let cut = |label, cuts| of(&[0, 1], &[1, 2], &[0, 2], Some((label, cuts)));
+    let two = || AxisChunks::Irregular(vec![4, 2]);
+    assert!(check(&cut(1, two()), &x, DType::Float64, &[2, 4, 3]).is_ok());
+    assert!(check(&cut(1, two()), &x, DType::Float64, &[3, 4, 3]).is_err() && check(&cut(1, two()), &x, DType::Float64, &[4, 3]).is_err());
+    for (label, cuts) in [
+        (7, two()),
+        (0, AxisChunks::regular(4, 2)),
+        (1, AxisChunks::Irregular(vec![4, 9])),
+        (1, AxisChunks::Irregular(vec![6, 0])),
+        (1, AxisChunks::Regular { len: 6, size: 0 }),
+        (1, AxisChunks::Irregular(vec![u64::MAX, 7])),
+    ] {
+        assert!(check(&cut(label, cuts.clone()), &x, DType::Float64, &[2, 4, 3]).is_err(), "{label} {cuts:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Arrays whose elements follow from their index alone.
 
 use crate::elementwise::build;
-use crate::{ArrayType, Block, BlockElement, Distribution, KernelError, cast, random, with_dtype};
+use crate::{ArrayType, Block, BlockElement, Distribution, KernelError, cast, check, random, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
 use num_complex::{Complex32, Complex64};
 use schemars::JsonSchema;
@@ -77,6 +77,26 @@ from_scalar! {
 /// A block with the same value everywhere, converted to the dtype.
 pub(crate) fn splat(value: Scalar, dtype: DType, shape: &[u64]) -> Block {
     with_dtype!(dtype, T => T::wrap(ndarray::ArcArray::from_elem(crate::block::dims(shape), T::from_scalar(value))))
+}
+
+/// Refuses shapes and dtypes that are not those of `what`.
+pub(crate) fn check(what: &Create, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    if !inputs.is_empty() {
+        return check::invalid(format!("it needs 0 inputs and has {}", inputs.len()));
+    }
+    let rank = output.shape.len();
+    let axes = |n: usize| if rank == n { Ok(()) } else { check::invalid(format!("it makes arrays of {n} axes, not {rank}")) };
+    match what {
+        Create::Full { .. } => Ok(()),
+        Create::Arange { .. } => axes(1),
+        Create::Linspace { num, .. } => check::shape(output, &[*num]),
+        Create::Eye { .. } => axes(2),
+        Create::Random { distribution, .. } => distribution.check(output.dtype),
+        Create::Constant { values } if values.len() as u64 != chunkwise_types::volume(&output.shape) => {
+            check::invalid(format!("{} constant values for an array of shape {:?}", values.len(), output.shape))
+        }
+        Create::Constant { .. } => Ok(()),
+    }
 }
 
 /// A region of the array that `what` describes.
@@ -216,6 +236,31 @@ mod tests {
 
     fn list<T: BlockElement>(block: &Block) -> Vec<T> {
         T::unwrap(block).unwrap().iter().copied().collect()
+    }
+
+    #[test]
+    fn what_is_refused() {
+        use crate::check::tests::{check, ty};
+        let ok = |what: Create, dtype, shape: &[u64]| check(&crate::Kernel::Create { what }, &[], dtype, shape).is_ok();
+        let one = Scalar::Int(1);
+        let full = crate::Kernel::Create { what: Create::Full { value: one } };
+        assert!(
+            check(&full, &[], DType::Int8, &[2, 3]).is_ok() && check(&full, &[ty(DType::Int8, &[2, 3])], DType::Int8, &[2, 3]).is_err()
+        );
+        let arange = || Create::Arange { start: one, step: one };
+        assert!(ok(arange(), DType::Int8, &[5]) && !ok(arange(), DType::Int8, &[5, 5]) && !ok(arange(), DType::Int8, &[]));
+        let linspace = || Create::Linspace { start: one, stop: one, num: 4, endpoint: true };
+        assert!(ok(linspace(), DType::Float64, &[4]) && !ok(linspace(), DType::Float64, &[5]));
+        assert!(ok(Create::Eye { k: i64::MIN }, DType::Bool, &[2, 3]) && !ok(Create::Eye { k: 0 }, DType::Bool, &[5]));
+        let constant = |n: usize| Create::Constant { values: vec![one; n] };
+        assert!(ok(constant(6), DType::Int8, &[2, 3]) && ok(constant(1), DType::Int8, &[]));
+        assert!(!ok(constant(5), DType::Int8, &[2, 3]) && !ok(constant(0), DType::Int8, &[u64::MAX, 1 << 40]));
+        let random = |distribution| Create::Random { seed: 0, stream: 0, distribution };
+        assert!(ok(random(Distribution::Normal), DType::Float32, &[3]) && !ok(random(Distribution::Uniform), DType::Int64, &[3]));
+        let integers = |low, high| random(Distribution::Integers { low, high });
+        assert!(ok(integers(-128, 128), DType::Int8, &[3]) && ok(integers(i64::MIN, i64::MAX), DType::Int64, &[3]));
+        assert!(!ok(integers(0, 129), DType::Int8, &[3]) && !ok(integers(-1, 5), DType::UInt64, &[3]));
+        assert!(!ok(integers(5, 5), DType::Int64, &[3]) && ok(integers(0, 300), DType::Float32, &[3]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A region is split, axis by axis, into pieces whose input is one range. Ranges are merged only where they touch or
 //! overlap, so that the ranges of a part of a region always lie inside those of the whole.
 
-use crate::{Block, BlockElement, Demand, KernelError, Part, with_dtype};
+use crate::{ArrayType, Block, BlockElement, Demand, KernelError, Part, check, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, Axis, IxDyn};
 use schemars::JsonSchema;
@@ -57,6 +57,25 @@ pub enum AxisMap {
     },
 }
 
+/// Refuses maps that read outside of the input, and outputs that they do not make.
+pub(crate) fn check(axes: &[AxisMap], inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    let input = check::one(inputs)?;
+    check::dtype(output, input.dtype)?;
+    if axes.len() != input.shape.len() || axes.len() != output.shape.len() {
+        return check::invalid("one map for each axis is needed");
+    }
+    for (i, (map, (&n, &out))) in axes.iter().zip(input.shape.iter().zip(&output.shape)).enumerate() {
+        map.check(n, out).map_err(|e| KernelError::Invalid(format!("axis {i}: {e}")))?;
+    }
+    Ok(())
+}
+
+/// The largest number of boxes that a region may need.
+const MAX_BOXES: u64 = 2048;
+
+/// The longest axis that is padded: twice it is a signed number.
+const LONGEST: u64 = 1 << 61;
+
 /// A merge threshold of scattered indices, in elements: monotone under taking parts (see the module's head).
 const GAP: u64 = 16;
 
@@ -108,17 +127,56 @@ impl AxisMap {
         {
             return vec![(start - before, len)];
         }
+        if let AxisMap::Roll { shift } = self {
+            return turned((start + (n - shift)) % n, len, n);
+        }
+        if let AxisMap::Pad { before, mode } = self {
+            return padded(start as i64 - *before as i64, len as i64, n as i64, *mode);
+        }
         let mut used: Vec<u64> = (start..start + len).filter_map(|i| self.at(i, n)).collect();
         used.sort_unstable();
-        let gap = if matches!(self, AxisMap::Take(_)) { GAP } else { 1 };
         let mut out: Vec<(u64, u64)> = Vec::new();
         for k in used {
             match out.last_mut() {
-                Some((s, l)) if k < *s + *l + gap => *l = k - *s + 1,
+                Some((s, l)) if k < *s + *l + GAP => *l = k - *s + 1,
                 _ => out.push((k, 1)),
             }
         }
         out
+    }
+}
+
+/// The ranges of `len` indices from `first` on an axis of length `n` whose end is joined to its start.
+fn turned(first: u64, len: u64, n: u64) -> Vec<(u64, u64)> {
+    match (first + len).checked_sub(n) {
+        None | Some(0) => vec![(first, len)],
+        Some(over) if over >= first => vec![(0, n)],
+        Some(over) => vec![(0, over), (first, n - first)],
+    }
+}
+
+/// The ranges of `len` indices from `first`, which may lie outside of an axis of length `n`.
+fn padded(first: i64, len: i64, n: i64, mode: PadMode) -> Vec<(u64, u64)> {
+    let last = first + len - 1;
+    let range = |a: i64, b: i64| vec![(a as u64, (b - a + 1) as u64)];
+    let (a, b) = (first.max(0), last.min(n - 1));
+    // Mirrored indices go up and down by one: they reach from the lesser to the greater end, or as far as where they turn.
+    let mirrored = |period: i64, far: i64, low: &[i64], high: &[i64]| {
+        let at = |k: i64| {
+            let m = k.rem_euclid(period);
+            if m < n { m } else { far - m }
+        };
+        let turns = |places: &[i64]| places.iter().any(|p| (p - first).rem_euclid(period) < len);
+        let (x, y) = (at(first), at(last));
+        range(if turns(low) { 0 } else { x.min(y) }, if turns(high) { n - 1 } else { x.max(y) })
+    };
+    match mode {
+        PadMode::Constant if a > b => Vec::new(),
+        PadMode::Constant => range(a, b),
+        PadMode::Edge => range(first.clamp(0, n - 1), last.clamp(0, n - 1)),
+        PadMode::Wrap => turned(first.rem_euclid(n) as u64, len as u64, n as u64),
+        PadMode::Symmetric => mirrored(2 * n, 2 * n - 1, &[0, 2 * n - 1], &[n - 1, n]),
+        PadMode::Reflect => mirrored((2 * n - 2).max(1), 2 * n - 2, &[0], &[n - 1]),
     }
 }
 
@@ -127,7 +185,14 @@ fn all_ranges(axes: &[AxisMap], input: &[u64], region: &Region) -> Vec<Vec<(u64,
 }
 
 pub(crate) fn demand(axes: &[AxisMap], input: &[u64], region: &Region) -> Vec<Demand> {
-    let ranges = all_ranges(axes, input, region);
+    let mut ranges = all_ranges(axes, input, region);
+    // Scattered indices on several axes make boxes of every pair of ranges: too many become one range an axis.
+    while chunkwise_types::volume(&ranges.iter().map(|r| r.len() as u64).collect::<Vec<_>>()) > MAX_BOXES {
+        let Some(most) = ranges.iter_mut().max_by_key(|r| r.len()) else { break };
+        if let (Some(&(start, _)), Some(&(last, len))) = (most.first(), most.last()) {
+            *most = vec![(start, last + len - start)];
+        }
+    }
     let counts: Vec<u64> = ranges.iter().map(|r| r.len() as u64).collect();
     (0..chunkwise_types::volume(&counts))
         .map(|k| {
@@ -162,6 +227,7 @@ fn strided(block: &Block, axes: &[AxisMap]) -> Block {
         for (i, map) in axes.iter().enumerate() {
             if let AxisMap::Slice { step, .. } = map
                 && *step != 1
+                && v.shape()[i] > 1
             {
                 v.slice_axis_inplace(Axis(i), ndarray::Slice::new(0, None, *step as isize));
             }
@@ -227,21 +293,97 @@ impl AxisMap {
     pub fn check(&self, n: u64, out: u64) -> Result<(), String> {
         let inside = |i: i128| i >= 0 && i < i128::from(n);
         let ok = match self {
+            AxisMap::Take(list) => list.len() as u64 == out && list.iter().all(|&i| i < n),
+            AxisMap::Pad { before, .. } if *before > LONGEST || out > LONGEST => false,
             _ if out == 0 => true,
             AxisMap::Slice { start, step } => {
                 *step != 0 && inside(i128::from(*start)) && inside(i128::from(*start) + i128::from(*step) * i128::from(out - 1))
             }
-            AxisMap::Take(list) => list.len() as u64 == out && list.iter().all(|&i| i < n),
             AxisMap::Repeat { times } => *times > 0 && n.checked_mul(*times) == Some(out),
             AxisMap::Roll { shift } => out == n && *shift < n,
-            AxisMap::Pad { before, mode } => {
-                let after = (i128::from(out) - i128::from(n) - i128::from(*before)).max(0);
-                match mode {
-                    PadMode::Constant => true,
-                    _ => n > 0 && (*before < 1 << 40) && after < 1 << 40,
-                }
-            }
+            AxisMap::Pad { mode: PadMode::Constant, .. } => true,
+            AxisMap::Pad { .. } => n > 0 && n <= LONGEST,
         };
         if ok { Ok(()) } else { Err(format!("the map reads outside the axis of length {n}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kernel;
+    use crate::check::tests::{check, ty};
+    use chunkwise_types::DType::*;
+
+    #[test]
+    fn ranges_are_those_of_the_indices() {
+        let modes = [PadMode::Constant, PadMode::Edge, PadMode::Reflect, PadMode::Symmetric, PadMode::Wrap];
+        for n in 1..6u64 {
+            let pads = (0..9).flat_map(|before| modes.map(|mode| AxisMap::Pad { before, mode }));
+            for map in pads.chain((0..n).map(|shift| AxisMap::Roll { shift })) {
+                let out = if matches!(map, AxisMap::Roll { .. }) { n } else { 22 };
+                for start in 0..out {
+                    for len in 1..=out - start {
+                        let mut want: Vec<u64> = (start..start + len).filter_map(|i| map.at(i, n)).collect();
+                        want.sort_unstable();
+                        want.dedup();
+                        let got = map.ranges(start, len, n);
+                        let all: Vec<u64> = got.iter().flat_map(|&(s, l)| s..s + l).collect();
+                        assert_eq!(all, want, "{map:?} {start} {len} of {n}");
+                        assert!(got.windows(2).all(|w| w[0].0 + w[0].1 < w[1].0), "{got:?}");
+                    }
+                }
+            }
+        }
+        // Long ranges are not counted one by one.
+        let far = AxisMap::Pad { before: 1 << 50, mode: PadMode::Symmetric };
+        assert_eq!(far.ranges(0, 1 << 51, 1 << 40), [(0, 1 << 40)]);
+        assert_eq!(AxisMap::Roll { shift: 5 }.ranges(0, 1 << 50, 1 << 60), [(0, (1 << 50) - 5), ((1 << 60) - 5, 5)]);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let x = [ty(Float64, &[4, 6])];
+        let one = |map: AxisMap, out: u64, dtype| {
+            let kernel = Kernel::Gather { axes: vec![map, AxisMap::ALL], fill: Scalar::Int(0) };
+            check(&kernel, &x, dtype, &[out, 6])
+        };
+        let pad = |before, mode| AxisMap::Pad { before, mode };
+        for (map, out) in [
+            (AxisMap::ALL, 4),
+            (AxisMap::Slice { start: 3, step: -1 }, 4),
+            (AxisMap::Slice { start: 3, step: i64::MIN }, 1),
+            (AxisMap::Take(vec![3, 0, 0]), 3),
+            (AxisMap::Repeat { times: 3 }, 12),
+            (AxisMap::Roll { shift: 3 }, 4),
+            (pad(9, PadMode::Constant), 5),
+            (pad(9, PadMode::Wrap), 50),
+        ] {
+            assert_eq!(one(map.clone(), out, Float64), Ok(()), "{map:?}");
+            assert!(one(map, out, Int8).is_err());
+        }
+        for (map, out) in [
+            (AxisMap::ALL, 5),
+            (AxisMap::Slice { start: u64::MAX, step: i64::MIN }, 4),
+            (AxisMap::Slice { start: 0, step: 0 }, 4),
+            (AxisMap::Slice { start: 1, step: i64::MAX }, 4),
+            (AxisMap::Take(vec![4]), 1),
+            (AxisMap::Take(vec![0, 1]), 1),
+            (AxisMap::Take(vec![0, 1]), 0),
+            (AxisMap::Repeat { times: 0 }, 4),
+            (AxisMap::Repeat { times: u64::MAX }, 4),
+            (AxisMap::Roll { shift: 4 }, 4),
+            (AxisMap::Roll { shift: 0 }, 3),
+            (pad(u64::MAX, PadMode::Constant), 4),
+            (pad(u64::MAX, PadMode::Reflect), 4),
+        ] {
+            assert!(one(map.clone(), out, Float64).is_err(), "{map:?}");
+        }
+        let kernel = |axes| Kernel::Gather { axes, fill: Scalar::Int(0) };
+        assert!(check(&kernel(vec![AxisMap::ALL]), &x, Float64, &[4, 6]).is_err());
+        assert!(check(&kernel(vec![AxisMap::ALL, AxisMap::ALL]), &x, Float64, &[4]).is_err());
+        let empty = [ty(Float64, &[0])];
+        assert!(check(&kernel(vec![pad(1, PadMode::Edge)]), &empty, Float64, &[2]).is_err());
+        assert!(check(&kernel(vec![pad(1, PadMode::Constant)]), &empty, Float64, &[2]).is_ok());
     }
 }

@@ -11,6 +11,9 @@ use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, w
 use chunkwise_types::{DType, Region};
 use ndarray::{Axis, Slice};
 
+/// The largest number of groups of one axis.
+pub(crate) const MAX_GROUPS: u64 = 1 << 24;
+
 /// The smallest range `(start, len)` of the axis that holds every member of the groups; `(0, 0)` if they have none.
 pub(crate) fn window(labels: &[i64], start_group: u64, count: u64) -> (u64, u64) {
     let inside = |l: &i64| group_in(*l, start_group, count).is_some();

@@ -131,7 +131,33 @@ const GEMM_PANELS: u64 = 16 << 20;
 /// Bytes of the rows of partial results of a reduction.
 const ROWS: u64 = 256 << 10;
 
+/// Bytes of these numbers of elements of the inputs.
+fn bytes(volumes: &[u64], inputs: &[ArrayType]) -> u64 {
+    volumes.iter().zip(inputs).fold(0, |a, (v, t)| a.saturating_add(v.saturating_mul(t.dtype.size())))
+}
+
 impl Node<'_> {
+    /// Refuses inputs and parameters that the kernel cannot take, and an output of another dtype or shape than it makes.
+    ///
+    /// What passes can be asked for demands and computed without a panic, at any region of the output. Lengths of axes are taken to be
+    /// such that no array has more than 2^62 bytes.
+    pub fn check(&self) -> Result<(), KernelError> {
+        let (inputs, output) = (self.inputs, self.output);
+        match self.kernel {
+            Kernel::Create { what } => create::check(what, inputs, output),
+            Kernel::Element { function } => elementwise::check(*function, inputs, output),
+            Kernel::Cast => crate::check::shape(output, &crate::check::one(inputs)?.shape),
+            Kernel::View { axes } => view::check(axes, inputs, output),
+            Kernel::Gather { axes, .. } => gather::check(axes, inputs, output),
+            Kernel::Concat { axis } => concat::check(*axis, inputs, output),
+            Kernel::Reshape => reshape::check(inputs, output),
+            Kernel::Reduce { function, axes, segments } => reduce::check(*function, axes, segments.as_deref(), inputs, output),
+            Kernel::Group { function, axis, labels, groups } => reduce::check_group(*function, *axis, labels, *groups, inputs, output),
+            Kernel::Contract(c) => c.check_output(inputs, output),
+            Kernel::Stencil(s) => s.check(inputs, output),
+        }
+    }
+
     /// The lengths of the contracted indices; empty if the kernel is not foldable.
     pub fn contracted(&self) -> Vec<u64> {
         match self.kernel {
@@ -245,7 +271,7 @@ impl Node<'_> {
             Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
                 self.accumulator(region).saturating_add(self.fold_scratch(demanded))
             }
-            Kernel::Reshape => demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum(),
+            Kernel::Reshape => bytes(demanded, self.inputs),
             _ => out,
         }
     }
@@ -255,7 +281,7 @@ impl Node<'_> {
         match self.kernel {
             Kernel::Contract(_) => {
                 // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
-                let copies: u64 = demanded.iter().zip(self.inputs).map(|(v, t)| v.saturating_mul(t.dtype.size())).sum();
+                let copies = bytes(demanded, self.inputs);
                 copies.saturating_add(GEMM_PANELS.min(copies.saturating_add(64 << 10)))
             }
             // A row of partial results, and the table of labels.

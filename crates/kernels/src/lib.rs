@@ -6,6 +6,7 @@
 
 mod block;
 mod cast;
+mod check;
 mod concat;
 mod contract;
 mod create;

@@ -6,7 +6,7 @@
 use crate::create::{for_each_row, usize_shape};
 use crate::elementwise::build;
 use crate::{ArrayType, Block, BlockElement, KernelError, cast};
-use chunkwise_types::{DType, Region};
+use chunkwise_types::{DType, DTypeKind, Region};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,32 @@ pub enum Distribution {
         /// One more than the greatest value.
         high: i64,
     },
+}
+
+impl Distribution {
+    /// Refuses dtypes that the numbers do not have, and empty ranges.
+    pub(crate) fn check(&self, dtype: DType) -> Result<(), KernelError> {
+        match self {
+            Distribution::Integers { low, high } if low >= high => {
+                Err(KernelError::Invalid(format!("random integers need low < high, not {low} and {high}")))
+            }
+            Distribution::Integers { low, high } => {
+                let bits = 8 * dtype.size().min(8) as u32;
+                let (least, most) = match dtype.kind() {
+                    DTypeKind::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+                    DTypeKind::Unsigned => (0, (1i128 << bits) - 1),
+                    DTypeKind::Bool => (0, 1),
+                    _ => (i128::MIN, i128::MAX),
+                };
+                if i128::from(*low) < least || i128::from(*high) - 1 > most {
+                    return Err(KernelError::Invalid(format!("random integers from {low} to {high} do not fit {dtype}")));
+                }
+                Ok(())
+            }
+            _ if matches!(dtype, DType::Float32 | DType::Float64) => Ok(()),
+            _ => Err(KernelError::DType { op: "a random real distribution".into(), dtype }),
+        }
+    }
 }
 
 /// One block of Philox4x32-10: 128 random bits from a counter and a key.

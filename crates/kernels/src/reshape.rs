@@ -4,9 +4,17 @@
 //! planner cuts along leading axes, and never more than the leading index range.
 
 use crate::block::from_vec;
-use crate::{Block, BlockElement, KernelError, Part, with_block};
-use chunkwise_types::{Region, ravel, unravel};
+use crate::{ArrayType, Block, BlockElement, KernelError, Part, check, with_block};
+use chunkwise_types::{Region, ravel, unravel, volume};
 use ndarray::{ArcArray, IxDyn};
+
+/// Refuses outputs with another dtype or another number of elements.
+pub(crate) fn check(inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    let input = check::one(inputs)?;
+    check::dtype(output, input.dtype)?;
+    let (have, want) = (volume(&input.shape), volume(&output.shape));
+    if have == want { Ok(()) } else { check::invalid(format!("{have} elements cannot take a shape of {want}")) }
+}
 
 pub(crate) fn demand(input: &[u64], output: &[u64], region: &Region) -> Region {
     let last: Vec<u64> = (0..region.rank()).map(|i| region.end(i) - 1).collect();
@@ -52,4 +60,22 @@ pub(crate) fn compute(input: &[u64], output: &[u64], region: &Region, part: &Par
         Ok(T::wrap(from_vec(&region.shape, data)))
     }
     with_block!(&part.block, a => go(a, input, output, region, part))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Kernel;
+    use crate::check::tests::{check, ty};
+    use chunkwise_types::DType::*;
+
+    #[test]
+    fn what_is_refused() {
+        let x = [ty(Float64, &[4, 6])];
+        for shape in [&[24][..], &[3, 8], &[1, 24, 1]] {
+            assert!(check(&Kernel::Reshape, &x, Float64, shape).is_ok());
+            assert!(check(&Kernel::Reshape, &x, Float32, shape).is_err());
+        }
+        assert!(check(&Kernel::Reshape, &x, Float64, &[23]).is_err() && check(&Kernel::Reshape, &x, Float64, &[]).is_err());
+        assert!(check(&Kernel::Reshape, &[], Float64, &[]).is_err());
+    }
 }

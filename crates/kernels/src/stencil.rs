@@ -1,8 +1,8 @@
 //! Weighted sums and reductions over a window around each element.
 
 use crate::elementwise::Arr;
-use crate::{Block, BlockElement, KernelError, cast};
-use chunkwise_types::{DType, Region};
+use crate::{ArrayType, Block, BlockElement, KernelError, cast, check};
+use chunkwise_types::{DType, DTypeKind, Region};
 use ndarray::{Array, ArrayViewD, ArrayViewMutD, Axis, IxDyn, Slice, Zip};
 use num_complex::{Complex32, Complex64};
 use schemars::JsonSchema;
@@ -35,6 +35,36 @@ pub enum StencilOp {
 }
 
 impl Stencil {
+    /// The largest number of elements in a window.
+    pub const MAX_WINDOW: u64 = 1 << 16;
+
+    /// Refuses windows and weights that do not fit the input, and outputs that do not come out.
+    pub(crate) fn check(&self, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+        let input = check::one(inputs)?;
+        if self.window.len() != input.shape.len() || self.window.contains(&0) {
+            return check::invalid("a window needs a length of at least 1 for each axis of the input");
+        }
+        let count = chunkwise_types::volume(&self.window);
+        if count > Self::MAX_WINDOW {
+            return check::invalid(format!("a window may have at most {} elements", Self::MAX_WINDOW));
+        }
+        let kind = input.dtype.kind();
+        let defined = match &self.function {
+            StencilOp::Weights(w) if w.len() as u64 != count => {
+                return check::invalid(format!("{} weights for a window of shape {:?}", w.len(), self.window));
+            }
+            StencilOp::Weights(_) | StencilOp::Mean => input.dtype.is_inexact(),
+            StencilOp::Sum => kind != DTypeKind::Bool,
+            StencilOp::Min | StencilOp::Max => kind != DTypeKind::Complex,
+        };
+        if !defined {
+            return Err(KernelError::DType { op: "this stencil".into(), dtype: input.dtype });
+        }
+        let made: Option<Vec<u64>> = input.shape.iter().zip(&self.window).map(|(n, w)| n.checked_sub(w - 1)).collect();
+        check::shape(output, &made.ok_or_else(|| KernelError::Invalid("the window is longer than the input".into()))?)?;
+        check::dtype(output, input.dtype)
+    }
+
     /// The region of the input that a region of the output needs.
     pub fn demand(&self, region: &Region) -> Region {
         let shape = region.shape.iter().zip(&self.window).map(|(n, w)| n + w.max(&1) - 1).collect();
@@ -240,6 +270,25 @@ mod tests {
         let got = run(&[3], StencilOp::Weights(vec![1.0, 10.0, 100.0]), DType::Float64, &block);
         let want: Vec<f64> = (0..n - 2).map(|i| (i % 1000 + (i + 1) % 1000 * 10 + (i + 2) % 1000 * 100) as f64).collect();
         assert_eq!(got, want);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        use crate::check::tests::{check, ty};
+        let kernel = |window: &[u64], function| crate::Kernel::Stencil(Stencil { window: window.to_vec(), function });
+        let x = [ty(DType::Float64, &[4, 6])];
+        let ok = |window: &[u64], function, shape: &[u64]| check(&kernel(window, function), &x, DType::Float64, shape).is_ok();
+        assert!(ok(&[1, 3], StencilOp::Mean, &[4, 4]) && ok(&[4, 6], StencilOp::Sum, &[1, 1]) && ok(&[5, 1], StencilOp::Min, &[0, 6]));
+        assert!(ok(&[1, 2], StencilOp::Weights(vec![1.0, 2.0]), &[4, 5]) && !ok(&[1, 2], StencilOp::Weights(vec![1.0]), &[4, 5]));
+        assert!(!ok(&[1, 3], StencilOp::Mean, &[4, 6]) && !ok(&[3], StencilOp::Sum, &[2, 6]) && !ok(&[1, 1, 1], StencilOp::Sum, &[4, 6]));
+        assert!(!ok(&[0, 1], StencilOp::Sum, &[4, 6]) && !ok(&[6, 1], StencilOp::Sum, &[0, 6]) && !ok(&[1, 3], StencilOp::Sum, &[4]));
+        assert!(!ok(&[u64::MAX, 1], StencilOp::Sum, &[4, 6]) && !ok(&[u64::MAX, 2], StencilOp::Sum, &[4, 6]));
+        let one = |function, input, output| check(&kernel(&[1], function), &[ty(input, &[3])], output, &[3]).is_ok();
+        assert!(one(StencilOp::Max, DType::Bool, DType::Bool) && !one(StencilOp::Sum, DType::Bool, DType::Bool));
+        assert!(!one(StencilOp::Max, DType::Complex64, DType::Complex64) && !one(StencilOp::Mean, DType::Int8, DType::Int8));
+        assert!(!one(StencilOp::Sum, DType::Int8, DType::Int64));
+        let long = [ty(DType::Int8, &[1 << 20])];
+        assert!(check(&kernel(&[1 << 17], StencilOp::Sum), &long, DType::Int8, &[(1 << 20) - (1 << 17) + 1]).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Axes permuted, inserted, dropped and broadcast, as views.
 
-use crate::{Block, BlockElement, KernelError, with_block};
+use crate::{ArrayType, Block, BlockElement, KernelError, check, with_block};
 use chunkwise_types::Region;
 use ndarray::{ArcArray, Axis, IxDyn};
 use schemars::JsonSchema;
@@ -14,6 +14,28 @@ pub enum ViewAxis {
     In(usize),
     /// A new axis, broadcast to the length of the output's axis.
     New,
+}
+
+/// Refuses axes that are not the input's, and outputs that they do not make.
+pub(crate) fn check(axes: &[ViewAxis], inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    let input = check::one(inputs)?;
+    check::dtype(output, input.dtype)?;
+    if axes.len() != output.shape.len() {
+        return check::invalid("one entry for each output axis is needed");
+    }
+    let mut used = vec![false; input.shape.len()];
+    for (i, (axis, &len)) in axes.iter().zip(&output.shape).enumerate() {
+        if let ViewAxis::In(a) = axis {
+            match input.shape.get(*a) {
+                Some(&n) if !used[*a] && (n == len || n == 1) => used[*a] = true,
+                _ => return check::invalid(format!("output axis {i} cannot come from input axis {a}")),
+            }
+        }
+    }
+    if used.iter().zip(&input.shape).any(|(u, &n)| !u && n != 1) {
+        return check::invalid("a dropped axis must have length 1");
+    }
+    Ok(())
 }
 
 pub(crate) fn demand(axes: &[ViewAxis], input: &[u64], region: &Region) -> Region {
@@ -53,4 +75,33 @@ pub(crate) fn compute(axes: &[ViewAxis], shape: &[u64], block: &Block) -> Result
         Ok(T::wrap(b.to_owned().into_shared()))
     }
     with_block!(block, a => go(a, axes, shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kernel;
+    use crate::check::tests::{check, ty};
+    use chunkwise_types::DType::*;
+
+    #[test]
+    fn what_is_refused() {
+        use ViewAxis::{In, New};
+        let x = [ty(Float64, &[4, 1, 6])];
+        let view = |axes: &[ViewAxis]| Kernel::View { axes: axes.to_vec() };
+        assert!(check(&view(&[In(2), New, In(0)]), &x, Float64, &[6, 2, 4]).is_ok());
+        assert!(check(&view(&[In(0), In(1), In(2)]), &x, Float64, &[4, 9, 6]).is_ok());
+        assert!(check(&view(&[In(2), New, In(0)]), &x, Int8, &[6, 2, 4]).unwrap_err().contains("float64"));
+        for (axes, shape) in [
+            (&[In(2), In(0)][..], &[6, 5][..]),
+            (&[In(2), In(0)], &[6, 4, 1]),
+            (&[In(2), In(3)], &[6, 4]),
+            (&[In(0), In(0), In(2)], &[4, 4, 6]),
+            (&[In(1), In(1), In(0), In(2)], &[1, 1, 4, 6]),
+            (&[In(0)], &[4]),
+        ] {
+            assert!(check(&view(axes), &x, Float64, shape).is_err(), "{axes:?} {shape:?}");
+        }
+        assert!(check(&view(&[]), &[], Float64, &[]).is_err());
+    }
 }

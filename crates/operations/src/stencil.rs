@@ -45,7 +45,7 @@ impl Moving {
 }
 
 /// The largest number of elements in a window.
-const MAX_WINDOW: u64 = 1 << 16;
+const MAX_WINDOW: u64 = Stencil::MAX_WINDOW;
 
 fn check(a: &Array, window: &[u64], operation: &str) -> Result<(), OpError> {
     let bad = |p: String| Err(OpError::new(operation, p));

@@ -18,9 +18,16 @@ impl Program {
     }
 }
 
+/// More regions of one step than this are taken as the smallest one that holds them all: merging looks at every pair.
+const MAX_REGIONS: usize = 2048;
+
 /// Merges regions that are worth evaluating as one.
 pub fn merge(regions: &mut Vec<Region>) {
     regions.retain(|r| !r.is_empty());
+    if regions.len() > MAX_REGIONS {
+        let hull = regions.iter().skip(1).fold(regions[0].clone(), |a, b| a.hull(b));
+        *regions = vec![hull];
+    }
     let mut changed = true;
     while changed && regions.len() > 1 {
         changed = false;

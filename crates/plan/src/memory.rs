@@ -37,7 +37,7 @@ const SLACK: u64 = 2 << 20;
 
 /// A worst-case encoded size: compressors may grow incompressible data slightly.
 fn encoded(bytes: u64) -> u64 {
-    bytes + bytes / 100 + 4096
+    bytes.saturating_add(bytes / 100).saturating_add(4096)
 }
 
 /// Bytes of a stored chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
@@ -71,7 +71,7 @@ fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bo
         let inner = chunk_bytes(array, &array.read_grid());
         let copy = if contiguous { 0 } else { chunk };
         let count = chunk / inner.max(1);
-        return copy.saturating_add(encoded(chunk)).saturating_add(inner * 2).saturating_add(count.saturating_mul(48));
+        return copy.saturating_add(encoded(chunk)).saturating_add(inner.saturating_mul(2)).saturating_add(count.saturating_mul(48));
     }
     // A chunk that is the whole block, unpadded, is encoded from where it is.
     let exact = contiguous && *tasks == array.grid && array.shape.iter().zip(array.grid.stored_shape()).all(|(n, c)| n % c.max(1) == 0);
@@ -150,12 +150,12 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
         .iter()
         .filter(|(k, _)| demands[*k].len() > 1)
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
-        .sum();
+        .fold(0, u64::saturating_add);
     (leaves, buffers, tile.saturating_add(want))
 }
 
 fn volume_of(regions: &[Region]) -> u64 {
-    regions.iter().map(Region::volume).sum()
+    regions.iter().map(Region::volume).fold(0, u64::saturating_add)
 }
 
 /// A large block is rounded up to a whole number of huge pages.
@@ -203,7 +203,7 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
             let pass = schedule.step_pass(program, phase, &phase.windows[w]);
             let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
             let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
-            keep(Need { leaves, reading, accumulators: held + acc, tile, outputs: 0, writing: 0, total }, &mut worst);
+            keep(Need { leaves, reading, accumulators: held.saturating_add(acc), tile, outputs: 0, writing: 0, total }, &mut worst);
         }
         held = held.saturating_add(
             phase.folds.iter().map(|(k, r)| r.volume().saturating_mul(program.steps[*k].ty.dtype.size())).fold(0, u64::saturating_add),
@@ -218,8 +218,10 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
     let piecewise = pieces.len() > 1;
     let outputs: u64 = match piece {
         _ if direct => 0,
-        Some(piece) if piecewise => pass.wants.iter().map(|(k, _)| bytes_of(program, *k, std::slice::from_ref(piece))).sum(),
-        _ => pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).sum(),
+        Some(piece) if piecewise => {
+            pass.wants.iter().map(|(k, _)| bytes_of(program, *k, std::slice::from_ref(piece))).fold(0, u64::saturating_add)
+        }
+        _ => pass.wants.iter().map(|(k, r)| bytes_of(program, *k, std::slice::from_ref(r))).fold(0, u64::saturating_add),
     };
     let writing = stage
         .outputs

@@ -18,6 +18,9 @@ use chunkwise_types::{ChunkGrid, Region, unravel, volume};
 /// Elements that the widest step of a tile should have.
 pub const TILE_ELEMENTS: u64 = 1 << 16;
 
+/// About the most tiles, or chunks, that a region is cut into.
+const MAX_PIECES: u64 = 1 << 20;
+
 /// Streamed steps that are folded together.
 #[derive(Debug, Clone)]
 pub struct Phase {
@@ -169,6 +172,9 @@ impl Schedule {
             return vec![whole.clone()];
         }
         let touched = grid.touched(whole);
+        if touched.volume() > MAX_PIECES {
+            return vec![whole.clone()];
+        }
         (0..touched.volume())
             .filter_map(|k| {
                 let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
@@ -214,8 +220,10 @@ impl Schedule {
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
             return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX, order: Vec::new() };
         }
-        let widest = d.iter().map(|r| r.iter().map(Region::volume).sum::<u64>()).max().unwrap_or(1).max(1);
+        let widest = d.iter().map(|r| r.iter().map(Region::volume).fold(0, u64::saturating_add)).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
+        // A plan that nobody can run must still be weighed.
+        let target = target.max(whole.volume() / MAX_PIECES);
         let order = self.cut_order(program, &d, &wants, &whole);
         let tiles = cut(&whole, target, &order);
         Pass { wants, demands: d, tiles, target, order }

@@ -1,11 +1,21 @@
 //! Plans are untrusted input: everything that evaluation relies on is checked here, once.
 
 use crate::{ArrayRole, FORMAT, Plan, PlanError, Stage};
-use chunkwise_kernels::Kernel;
-use chunkwise_types::MAX_RANK;
+use chunkwise_kernels::{ArrayType, Node};
+use chunkwise_types::{AxisChunks, MAX_RANK, volume};
 use std::collections::HashSet;
 
 const MAX_STEPS: usize = 100_000;
+/// Pieces of a stream.
+const MAX_STREAM: u64 = 1 << 24;
+/// Tasks of all stages together: a run keeps a bit for each.
+const MAX_TASKS: u64 = 1 << 30;
+/// Threads.
+const MAX_WORKERS: u64 = 4096;
+/// Bytes of a stored chunk.
+const MAX_CHUNK: u64 = 1 << 40;
+/// Bytes of an array; an axis of length 0 does not make room for longer ones.
+const MAX_BYTES: u64 = 1 << 62;
 
 impl Plan {
     /// Refuses a plan that contradicts itself.
@@ -13,17 +23,29 @@ impl Plan {
         if self.format != FORMAT {
             return Err(PlanError::Version { found: self.format.clone(), wanted: FORMAT });
         }
+        if self.spec.workers > MAX_WORKERS {
+            return invalid("spec", format!("{} workers are more than {MAX_WORKERS}", self.spec.workers));
+        }
         for (name, array) in &self.arrays {
             let place = format!("array '{name}'");
-            if array.shape.len() > MAX_RANK {
-                return invalid(&place, format!("rank {} is over {MAX_RANK}", array.shape.len()));
-            }
-            if array.shape.iter().try_fold(array.dtype.size(), |a, &n| a.checked_mul(n)).is_none_or(|n| n > 1 << 62) {
-                return invalid(&place, "it is too large".into());
-            }
+            check_size(&place, &ArrayType::new(array.dtype, array.shape.clone()))?;
             array.grid.check(&array.shape).or_else(|e| invalid(&place, e.to_string()))?;
+            if volume(&array.grid.stored_shape()).saturating_mul(array.dtype.size()) >= MAX_CHUNK {
+                return invalid(&place, "a chunk of it is too large".into());
+            }
             if array.inner_chunk.as_ref().is_some_and(|c| c.len() != array.shape.len() || c.contains(&0)) {
                 return invalid(&place, "its inner chunk does not fit its shape".into());
+            }
+            // What a run deletes or replaces must be its own: an intermediate lies in the run's folder, and no two arrays share a place.
+            let plain = !matches!(array.url.as_str(), "" | "." | "..") && !array.url.contains(['/', '\\', '\0']);
+            if array.role == ArrayRole::Intermediate && !plain {
+                return invalid(&place, format!("the URL of an intermediate must be a plain name, not '{}'", array.url));
+            }
+            if array.role != ArrayRole::Input
+                && let Some((other, _)) =
+                    self.arrays.iter().find(|(n, a)| *n != name && a.url.trim_end_matches('/') == array.url.trim_end_matches('/'))
+            {
+                return invalid(&place, format!("it is written to '{}', which is also the place of array '{other}'", array.url));
             }
             match (array.role, &array.encoding) {
                 (ArrayRole::Input, _) => {}
@@ -40,6 +62,10 @@ impl Plan {
                     }
                 }
             }
+        }
+        let tasks = self.stages.iter().fold(0u64, |n, s| n.saturating_add(s.tasks()));
+        if tasks > MAX_TASKS {
+            return invalid("stages", format!("{tasks} tasks are more than {MAX_TASKS}"));
         }
         let mut written = HashSet::new();
         for (i, stage) in self.stages.iter().enumerate() {
@@ -60,9 +86,10 @@ impl Plan {
         }
         for (k, step) in steps.iter().enumerate() {
             let place = format!("{place}, step {k}");
-            if step.inputs.iter().any(|&i| i >= k) || step.ty.shape.len() > MAX_RANK {
-                return invalid(&place, "a step takes only the values of earlier steps, of rank up to 32".into());
+            if step.inputs.iter().any(|&i| i >= k) {
+                return invalid(&place, "a step takes only the values of earlier steps".into());
             }
+            check_size(&place, &step.ty)?;
             match (&step.read, &step.kernel) {
                 (Some(name), None) => {
                     let Some(array) = self.arrays.get(name) else { return invalid(&place, format!("there is no array '{name}'")) };
@@ -75,12 +102,15 @@ impl Plan {
                 }
                 (None, Some(kernel)) => {
                     let inputs: Vec<_> = step.inputs.iter().map(|&i| steps[i].ty.clone()).collect();
-                    check_kernel(kernel, &inputs, &step.ty).or_else(|e| invalid(&place, e))?;
+                    let node = Node { kernel, inputs: &inputs, output: &step.ty };
+                    node.check().or_else(|e| invalid(&place, e.to_string()))?;
                     if let Some(stream) = &step.stream {
-                        let node = chunkwise_kernels::Node { kernel, inputs: &inputs, output: &step.ty };
-                        let lengths: Vec<u64> = stream.iter().map(chunkwise_types::AxisChunks::len).collect();
-                        if !node.foldable() || node.contracted() != lengths {
+                        let lengths = node.contracted();
+                        if !node.foldable() || stream.len() != lengths.len() || stream.iter().zip(lengths).any(|(s, n)| !s.cuts(n)) {
                             return invalid(&place, "its stream does not cut the contracted indices".into());
+                        }
+                        if volume(&stream.iter().map(AxisChunks::count).collect::<Vec<_>>()) > MAX_STREAM {
+                            return invalid(&place, format!("its stream has more than {MAX_STREAM} pieces"));
                         }
                     }
                 }
@@ -104,12 +134,9 @@ impl Plan {
             for axis in 0..o.tasks.rank() {
                 let (tasks, chunks) = (&o.tasks.0[axis], &array.grid.0[axis]);
                 let aligned = match (tasks, chunks) {
-                    (chunkwise_types::AxisChunks::Regular { size: t, len }, chunkwise_types::AxisChunks::Regular { size: c, .. }) => {
-                        t % c == 0 || t >= len
-                    }
+                    (AxisChunks::Regular { size: t, len }, AxisChunks::Regular { size: c, .. }) => t % c == 0 || t >= len,
                     _ => {
-                        let mut end = 0;
-                        let len = tasks.len();
+                        let (mut end, len) = (0, tasks.len());
                         tasks.to_list().iter().all(|t| {
                             end += t;
                             end == len || chunks.bounds(chunks.find(end)).0 == end
@@ -125,88 +152,15 @@ impl Plan {
     }
 }
 
-/// Ranks, axes and shapes that the kernel's own code relies on.
-fn check_kernel(kernel: &Kernel, inputs: &[chunkwise_kernels::ArrayType], out: &chunkwise_kernels::ArrayType) -> Result<(), String> {
-    let need = |n: usize| if inputs.len() == n { Ok(()) } else { Err(format!("it needs {n} inputs and has {}", inputs.len())) };
-    let rank = out.shape.len();
-    let same = |a: &[u64], b: &[u64], what: &str| if a == b { Ok(()) } else { Err(format!("{what}: {a:?} is not {b:?}")) };
-    match kernel {
-        Kernel::Create { .. } => need(0),
-        Kernel::Element { function } => {
-            need(function.arity())?;
-            inputs.iter().try_for_each(|t| same(&t.shape, &out.shape, "input shape"))
-        }
-        Kernel::Cast => {
-            need(1)?;
-            same(&inputs[0].shape, &out.shape, "input shape")
-        }
-        Kernel::View { axes } => {
-            need(1)?;
-            if axes.len() != rank {
-                return Err("one entry for each output axis is needed".into());
-            }
-            let mut used = vec![false; inputs[0].shape.len()];
-            for (i, axis) in axes.iter().enumerate() {
-                if let chunkwise_kernels::ViewAxis::In(a) = axis {
-                    match inputs[0].shape.get(*a) {
-                        Some(&n) if !used[*a] && (n == out.shape[i] || n == 1) => used[*a] = true,
-                        _ => return Err(format!("output axis {i} cannot come from input axis {a}")),
-                    }
-                }
-            }
-            if used.iter().zip(&inputs[0].shape).any(|(u, &n)| !u && n != 1) {
-                return Err("a dropped axis must have length 1".into());
-            }
-            Ok(())
-        }
-        Kernel::Gather { axes, .. } => {
-            need(1)?;
-            if axes.len() != rank || inputs[0].shape.len() != rank {
-                return Err("one map for each axis is needed".into());
-            }
-            for (i, map) in axes.iter().enumerate() {
-                map.check(inputs[0].shape[i], out.shape[i]).map_err(|e| format!("axis {i}: {e}"))?;
-            }
-            Ok(())
-        }
-        Kernel::Concat { axis } => {
-            let total: u64 = inputs.iter().map(|t| t.shape.get(*axis).copied().unwrap_or(0)).sum();
-            let fits = inputs.iter().all(|t| {
-                t.dtype == out.dtype
-                    && t.shape.len() == rank
-                    && t.shape.iter().zip(&out.shape).enumerate().all(|(i, (a, b))| i == *axis || a == b)
-            });
-            if *axis < rank && fits && total == out.shape[*axis] { Ok(()) } else { Err("the inputs do not make up the output".into()) }
-        }
-        Kernel::Reshape => {
-            need(1)?;
-            same(&[chunkwise_types::volume(&inputs[0].shape)], &[chunkwise_types::volume(&out.shape)], "elements")
-        }
-        Kernel::Reduce { axes, segments, .. } => {
-            need(1)?;
-            if axes.windows(2).any(|w| w[0] >= w[1]) || axes.iter().any(|&a| a >= inputs[0].shape.len()) {
-                return Err("the axes must be ascending axes of the input".into());
-            }
-            match segments {
-                Some(s) if s.len() != axes.len() || s.iter().zip(axes).any(|(s, &a)| s.len() != inputs[0].shape[a]) => {
-                    Err("the segments do not cut the reduced axes".into())
-                }
-                _ => Ok(()),
-            }
-        }
-        Kernel::Group { axis, labels, groups, .. } => {
-            need(1)?;
-            let n = inputs[0].shape.get(*axis).copied();
-            let fits = n == Some(labels.len() as u64) && out.shape.get(*axis) == Some(groups);
-            if fits && labels.iter().all(|&l| l < *groups as i64) { Ok(()) } else { Err("labels and groups do not fit the axis".into()) }
-        }
-        Kernel::Contract(_) => need(2),
-        Kernel::Stencil(s) => {
-            need(1)?;
-            let grown: Vec<u64> = out.shape.iter().zip(&s.window).map(|(n, w)| n + w.saturating_sub(1)).collect();
-            same(&inputs[0].shape, &grown, "input shape")
-        }
+/// Refuses types that nothing can be computed with.
+fn check_size(place: &str, ty: &ArrayType) -> Result<(), PlanError> {
+    if ty.shape.len() > MAX_RANK {
+        return invalid(place, format!("rank {} is over {MAX_RANK}", ty.shape.len()));
     }
+    if ty.shape.iter().fold(ty.dtype.size(), |a, &n| a.saturating_mul(n.max(1))) > MAX_BYTES {
+        return invalid(place, format!("an array of shape {:?} is too large", ty.shape));
+    }
+    Ok(())
 }
 
 fn invalid<T>(place: &str, problem: String) -> Result<T, PlanError> {

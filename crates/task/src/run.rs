@@ -38,7 +38,7 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
         return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
     }
     let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
-    let many = s.outputs.iter().zip(&regions).map(chunks).sum::<u64>() > 1;
+    let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
     let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0 };
     let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })

@@ -129,7 +129,15 @@ impl AxisChunks {
 
     /// Every chunk length.
     pub fn to_list(&self) -> Vec<u64> {
-        (0..self.count()).map(|i| self.bounds(i).1).collect()
+        match self {
+            AxisChunks::Regular { .. } => (0..self.count()).map(|i| self.bounds(i).1).collect(),
+            AxisChunks::Irregular(list) => list.clone(),
+        }
+    }
+
+    /// True if these are chunks of at least 1 that make up an axis of length `len`.
+    pub fn cuts(&self, len: u64) -> bool {
+        ChunkGrid(vec![self.clone()]).check(&[len]).is_ok()
     }
 }
 

@@ -6,7 +6,7 @@ mod numeric;
 mod tests;
 mod unary;
 
-use crate::{Block, BlockElement, KernelError, with_block};
+use crate::{ArrayType, Block, BlockElement, KernelError, check, with_block};
 use chunkwise_types::{DType, DTypeKind};
 use ndarray::{ArcArray, IxDyn};
 use schemars::JsonSchema;
@@ -239,6 +239,20 @@ fn typed<T: BlockElement>(op: ElementOp, block: &Block) -> Result<&Arr<T>, Kerne
 /// The error of a function given a dtype that [`ElementOp::result_dtype`] would not have asked for.
 fn undefined(op: ElementOp, dtype: DType) -> KernelError {
     KernelError::DType { op: op.name().into(), dtype }
+}
+
+/// Refuses inputs that the function does not take as they are, and outputs that it does not make.
+pub(crate) fn check(op: ElementOp, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
+    if inputs.len() != op.arity() {
+        return check::invalid(format!("it needs {} inputs and has {}", op.arity(), inputs.len()));
+    }
+    let dtypes: Vec<DType> = inputs.iter().map(|t| t.dtype).collect();
+    let (casts, made) = op.result_dtype(&dtypes)?;
+    if casts != dtypes {
+        return check::invalid(format!("{} takes {casts:?}, but its inputs are {dtypes:?}: cast them first", op.name()));
+    }
+    inputs.iter().try_for_each(|t| check::shape(output, &t.shape))?;
+    check::dtype(output, made)
 }
 
 /// The function applied to blocks of equal shapes that have the dtypes of [`ElementOp::result_dtype`].

@@ -206,3 +206,29 @@ fn strided_inputs_and_wrong_shapes() {
     assert!(compute(&ElementOp::Add, &[&t], DType::Int32).is_err());
     assert!(compute(&ElementOp::Add, &[&t, &Block::zeros(DType::Int8, &[3, 2])], DType::Int32).is_err());
 }
+
+#[test]
+fn what_is_refused() {
+    use crate::check::tests::{check, ty};
+    let x = |dtypes: &[DType]| dtypes.iter().map(|&d| ty(d, &[4, 6])).collect::<Vec<_>>();
+    for &function in ElementOp::ALL {
+        let kernel = crate::Kernel::Element { function };
+        for dtype in DType::ALL {
+            // What the function asks for is accepted, with its own output and no other.
+            let Ok((casts, made)) = function.result_dtype(&vec![dtype; function.arity()]) else {
+                assert!(check(&kernel, &x(&vec![dtype; function.arity()]), dtype, &[4, 6]).is_err());
+                continue;
+            };
+            for out in DType::ALL {
+                assert_eq!(check(&kernel, &x(&casts), out, &[4, 6]).is_ok(), out == made, "{function:?} {casts:?} {out}");
+            }
+            assert!(check(&kernel, &x(&casts), made, &[4]).is_err() && check(&kernel, &[], made, &[4, 6]).is_err());
+        }
+    }
+    let add = crate::Kernel::Element { function: ElementOp::Add };
+    assert!(check(&add, &x(&[DType::Int8, DType::Int16]), DType::Int16, &[4, 6]).unwrap_err().contains("cast"));
+    assert!(check(&add, &[ty(DType::Int8, &[4]), ty(DType::Int8, &[5])], DType::Int8, &[4]).is_err());
+    assert!(check(&crate::Kernel::Cast, &x(&[DType::Complex64]), DType::Int8, &[4, 6]).is_ok());
+    assert!(check(&crate::Kernel::Cast, &x(&[DType::Int8]), DType::Int8, &[6, 4]).is_err());
+    assert!(check(&crate::Kernel::Cast, &[], DType::Int8, &[]).is_err());
+}

@@ -4,6 +4,7 @@
 //! reduced axis for each segment (one, the whole axis, if there are no segments). A part is cut at the segment bounds, placed
 //! by its coordinates and walked in the order of memory ([`walk`]); what is accumulated is a [`Reducer`].
 
+mod check;
 mod reducers;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+pub(crate) use check::{check, check_group};
 use reducers::Arg;
 use reducers::Moment;
 pub(crate) use reducers::{Count, Extreme, Mean, Moments, Prod, Reducer, Sum, Truth};
