@@ -2,11 +2,11 @@
 
 use crate::arch::{Arch, Binary, Level, Unary, map, map2};
 use crate::bits::{FULL, SHORT};
-use crate::{exp, inverse, log, power, trig};
+use crate::{exp, inverse, log, power, single, trig};
 
 /// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count. `large` goes to the standard library.
 macro_rules! unary {
-    ($($name:ident = $module:ident::$function:ident $(large $slow:path)?;)*) => {$(
+    ($($name:ident = $module:ident::$function:ident $(large $slow:path)? $(, $single:ident)?;)*) => {$(
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
@@ -34,6 +34,9 @@ macro_rules! unary {
         impl Unary<f32> for $name {
             #[inline(always)]
             fn value<A: Arch>(self, x: f32) -> f32 {
+                $(if true {
+                    return single::$single::<A>(x);
+                })?
                 $module::$function::<A, SHORT>(f64::from(x)) as f32
             }
 
@@ -55,22 +58,22 @@ macro_rules! unary {
 }
 
 unary! {
-    Exp = exp::exp;
-    Exp2 = exp::exp2;
-    Expm1 = exp::expm1;
-    Log = log::log;
-    Log2 = log::log2;
-    Log10 = log::log10;
+    Exp = exp::exp, exp;
+    Exp2 = exp::exp2, exp2;
+    Expm1 = exp::expm1, expm1;
+    Log = log::log, log;
+    Log2 = log::log2, log2;
+    Log10 = log::log10, log10;
     Log1p = log::log1p;
     Sin = trig::sin large f64::sin;
     Cos = trig::cos large f64::cos;
     Tan = trig::tan large f64::tan;
-    Asin = inverse::asin;
-    Acos = inverse::acos;
-    Atan = inverse::atan;
+    Asin = inverse::asin, asin;
+    Acos = inverse::acos, acos;
+    Atan = inverse::atan, atan;
     Sinh = exp::sinh;
     Cosh = exp::cosh;
-    Tanh = exp::tanh;
+    Tanh = exp::tanh, tanh;
     Asinh = log::asinh;
     Acosh = log::acosh;
     Atanh = log::atanh;

@@ -17,6 +17,7 @@ mod exp;
 mod inverse;
 mod log;
 mod power;
+mod single;
 #[cfg(test)]
 mod tests;
 mod trig;

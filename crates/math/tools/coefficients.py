@@ -167,7 +167,7 @@ for kind, suffix, n in (("f64", "", 0), ("f64", "_SHORT", 1), ("f32", "_F32", 2)
         table("LOG_F32", "(log(1+f) - f + f^2/2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2)", kind, lg, mpf("-0.29290"), mpf("0.41423"), 9,
               lambda f: f**3 / log(1 + f))
     table(f"ATAN{suffix}", "(atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8)", kind, at, 0, T * T, pick(11, 6, 5), lambda z: z)
-    table(f"ASIN{suffix}", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2", kind, asn, 0, mpf("0.2501"), pick(14, 7, 5), lambda z: z)
+    table(f"ASIN{suffix}", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2", kind, asn, 0, mpf("0.2501"), pick(14, 7, 6), lambda z: z)
 table("LOG_MEDIUM", "As LOG", "f64", LOG, 0, mpf("0.1718") ** 2, 6, lambda z: z / 2)
 P = mpf("0.1718")
 table("POW", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3 - 2/5 s^5) / s^7 in s^2", "f64", POW, 0, P * P, 7, lambda z: z**3 / 2)
