@@ -16,16 +16,19 @@ pub(crate) fn select<T>(condition: bool, yes: T, no: T) -> T {
     if condition { yes } else { no }
 }
 
-/// c[0] + c[1] x + c[2] x^2 + ...
+/// c[0] + c[1] x + c[2] x^2 + ...: even and odd powers apart, so that the chain of dependent operations is half as long.
 #[inline(always)]
 pub(crate) fn horner<A: Arch, const N: usize>(x: f64, c: &[f64; N]) -> f64 {
-    let mut y = c[N - 1];
-    let mut i = N - 1;
-    while i > 0 {
-        i -= 1;
-        y = A::fma(y, x, c[i]);
+    let square = x * x;
+    // The two highest, then downwards by two.
+    let (mut first, mut second) = (c[N - 1], c[N - 2]);
+    let mut i = N - 2;
+    while i >= 2 {
+        first = A::fma(first, square, c[i - 1]);
+        second = A::fma(second, square, c[i - 2]);
+        i -= 2;
     }
-    y
+    if i == 1 { A::fma(second, x, A::fma(first, square, c[0])) } else { A::fma(first, x, second) }
 }
 
 /// As [`horner`] for `f32`.

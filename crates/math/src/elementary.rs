@@ -145,13 +145,14 @@ macro_rules! elementary {
         /// Elementary functions, element by element: `out[i] = f(xs[i])`.
         ///
         /// All slices should have one length; what goes beyond the shortest is neither read nor written. Nothing panics. Errors are
-        /// listed in the [crate's table](crate).
+        /// listed in the [crate's table](crate). Where the type is known, write `<f64 as Elementary>::exp`: `f64::exp` is the standard
+        /// library's.
         ///
         /// ```
         /// # use chunkwise_math::Elementary;
         /// let mut out = [0.0; 3];
-        /// f64::exp(&[0.0, 1.0, f64::NEG_INFINITY], &mut out);
-        /// assert_eq!(out, [1.0, std::f64::consts::E, 0.0]);
+        /// <f64 as Elementary>::exp(&[0.0, f64::INFINITY, f64::NEG_INFINITY], &mut out);
+        /// assert_eq!(out, [1.0, f64::INFINITY, 0.0]);
         /// ```
         pub trait Elementary: Copy + private::Sealed {
             $($(#[$doc])* fn $name(xs: &[Self], out: &mut [Self]);)*

@@ -4,7 +4,7 @@ mod accuracy;
 mod places;
 mod specials;
 
-use crate::arch::{Binary, Level, Unary, map, map2};
+use crate::arch::{Level, map, map2};
 use crate::elementary::*;
 
 /// Something with errors in units of the last place.

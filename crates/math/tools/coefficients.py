@@ -1,6 +1,6 @@
 """Makes src/coefficients.rs: near-minimax polynomials by interpolation at Chebyshev nodes in 60 digits.
 
-Usage: python coefficients.py > ../src/coefficients.rs   (needs mpmath)
+Usage: python coefficients.py > ../src/coefficients.rs; cargo fmt   (needs mpmath)
 
 Every polynomial approximates a function with its leading terms taken off, so that rounding the coefficients does not hurt:
 the error printed beside each table is that of the whole function, relative, with the rounded coefficients.
