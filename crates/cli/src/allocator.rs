@@ -1,11 +1,11 @@
 //! The allocator of the command: the system's for small blocks; large ones are mapped by themselves and kept for the next task.
 //!
 //! Chunks and accumulators are tens of megabytes, allocated and freed by every task, and the system gives their pages back and clears
-//! them anew each time: that took more time than arithmetic (docs/benchmarks.md). So a freed mapping is kept and given out again to an
-//! allocation of about its size; and a block of at least [`LARGE`] bytes is aligned to a huge page that the kernel is asked for.
+//! them anew each time: that took more time than arithmetic (docs/benchmarks.md). So a freed mapping is kept and given out again, whole or
+//! in parts; and a block of at least [`LARGE`] bytes is aligned to a huge page that the kernel is asked for.
 //!
 //! Keeping costs no memory: mappings in use and kept are together never more than were once in use together, so the peak of the
-//! process is that of an allocator that keeps nothing ([`Kept::room`]).
+//! process is that of an allocator that keeps nothing ([`Kept::grow`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::{Mutex, MutexGuard};
@@ -28,22 +28,30 @@ fn by_itself(layout: Layout) -> bool {
     cfg!(target_os = "linux") && layout.size() >= MAPPED && layout.align() <= 4096
 }
 
-/// The bytes that are mapped for a block. Blocks are kept by this length, so those of about the same size share their mappings.
+/// The bytes that are mapped for a block.
 fn mapped(size: usize) -> usize {
     size.checked_next_multiple_of(if size >= LARGE { HUGE } else { SMALL }).unwrap_or(usize::MAX)
 }
 
+/// A freed mapping, or what is left of it.
+#[derive(Clone, Copy)]
+struct Free {
+    start: usize,
+    len: usize,
+    /// It lies on huge pages: the start and the length are multiples of one.
+    huge: bool,
+}
+
 /// Freed mappings, the oldest first, and what is in use.
 struct Kept {
-    /// Address and length.
-    blocks: [(usize, usize); KEPT],
+    blocks: [Free; KEPT],
     count: usize,
     kept: usize,
     used: usize,
     most: usize,
 }
 
-static FREED: Mutex<Kept> = Mutex::new(Kept { blocks: [(0, 0); KEPT], count: 0, kept: 0, used: 0, most: 0 });
+static FREED: Mutex<Kept> = Mutex::new(Kept::new());
 
 fn freed() -> MutexGuard<'static, Kept> {
     // Nothing panics while it holds the lock.
@@ -51,23 +59,36 @@ fn freed() -> MutexGuard<'static, Kept> {
 }
 
 impl Kept {
-    fn remove(&mut self, i: usize) -> (usize, usize) {
+    const fn new() -> Kept {
+        Kept { blocks: [Free { start: 0, len: 0, huge: false }; KEPT], count: 0, kept: 0, used: 0, most: 0 }
+    }
+
+    fn remove(&mut self, i: usize) -> Free {
         let block = self.blocks[i];
         self.blocks.copy_within(i + 1..self.count, i);
         self.count -= 1;
-        self.kept -= block.1;
+        self.kept -= block.len;
         block
     }
 
-    /// The address of a kept mapping of this length, the one that was freed last: it is warm.
-    fn take(&mut self, len: usize) -> Option<usize> {
-        let found = (0..self.count).rev().find(|&i| self.blocks[i].1 == len)?;
+    /// The address of `len` kept bytes: of the mapping that fits best, the rest of which stays.
+    fn take(&mut self, len: usize, huge: bool) -> Option<usize> {
+        let fits = |&i: &usize| self.blocks[i].huge == huge && self.blocks[i].len >= len;
+        // Among equals the one that was freed last: it is warm.
+        let best = (0..self.count).rev().filter(fits).min_by_key(|&i| self.blocks[i].len)?;
         self.used += len;
-        Some(self.remove(found).0)
+        let block = &mut self.blocks[best];
+        if block.len == len {
+            return Some(self.remove(best).start);
+        }
+        block.len -= len;
+        self.kept -= len;
+        // From its end, so that the rest is still where it was.
+        Some(self.blocks[best].start + self.blocks[best].len)
     }
 
     /// Counts `len` more bytes as used. If the whole were then more than was ever in use at once, gives a kept mapping that must go first.
-    fn grow(&mut self, len: usize) -> Option<(usize, usize)> {
+    fn grow(&mut self, len: usize) -> Option<Free> {
         self.most = self.most.max(self.used.saturating_add(len));
         if self.count > 0 && self.used.saturating_add(self.kept).saturating_add(len) > self.most {
             return Some(self.remove(0));
@@ -76,21 +97,33 @@ impl Kept {
         None
     }
 
-    /// Takes a mapping back. If there are too many, gives the oldest, which must go.
-    fn keep(&mut self, block: (usize, usize)) -> Option<(usize, usize)> {
+    /// Takes a mapping back, and joins it with its neighbours: mappings need not be given back one by one. If there are too many, gives
+    /// the oldest, which must go.
+    fn keep(&mut self, mut block: Free) -> Option<Free> {
+        self.used = self.used.saturating_sub(block.len);
+        while let Some(i) = (0..self.count).find(|&i| self.blocks[i].touches(block)) {
+            let other = self.remove(i);
+            block = Free { start: block.start.min(other.start), len: block.len + other.len, huge: block.huge };
+        }
         let old = if self.count == KEPT { Some(self.remove(0)) } else { None };
         self.blocks[self.count] = block;
         self.count += 1;
-        self.kept += block.1;
-        self.used = self.used.saturating_sub(block.1);
+        self.kept += block.len;
         old
+    }
+}
+
+impl Free {
+    fn touches(self, other: Free) -> bool {
+        self.huge == other.huge && (self.start + self.len == other.start || other.start + other.len == self.start)
     }
 }
 
 /// A block of `size` bytes; null if there is no memory.
 fn allocate(size: usize, zeroed: bool) -> *mut u8 {
     let len = mapped(size);
-    let reused = freed().take(len);
+    let huge = size >= LARGE;
+    let reused = freed().take(len, huge);
     if let Some(at) = reused {
         let block = at as *mut u8;
         if zeroed {
@@ -103,11 +136,11 @@ fn allocate(size: usize, zeroed: bool) -> *mut u8 {
         let old = freed().grow(len);
         match old {
             // SAFETY: it was kept with this address and length, and is nobody's now.
-            Some((at, n)) => unsafe { map::unmap(at as *mut u8, n) },
+            Some(old) => unsafe { map::unmap(old.start as *mut u8, old.len) },
             None => break,
         }
     }
-    let block = map::map(len, size >= LARGE);
+    let block = map::map(len, huge);
     if block.is_null() {
         freed().used -= len;
     }
@@ -117,12 +150,21 @@ fn allocate(size: usize, zeroed: bool) -> *mut u8 {
 /// Gives a block of `size` bytes back.
 ///
 /// # Safety
-/// It came from [`allocate`] with a size of the same [`mapped`] length, and is not used again.
+/// It came from [`allocate`] with a size of the same [`mapped`] length on the same side of [`LARGE`], and is not used again.
 unsafe fn free(block: *mut u8, size: usize) {
-    let old = freed().keep((block as usize, mapped(size)));
-    if let Some((at, n)) = old {
+    // SAFETY: by the contract, this is the block's mapping.
+    unsafe { free_mapping(Free { start: block as usize, len: mapped(size), huge: size >= LARGE }) };
+}
+
+/// Gives a mapping back, or a part of one.
+///
+/// # Safety
+/// It is nobody's any more.
+unsafe fn free_mapping(mapping: Free) {
+    let old = freed().keep(mapping);
+    if let Some(old) = old {
         // SAFETY: it was kept with this address and length, and is nobody's now.
-        unsafe { map::unmap(at as *mut u8, n) };
+        unsafe { map::unmap(old.start as *mut u8, old.len) };
     }
 }
 
@@ -162,9 +204,9 @@ mod map {
     /// Gives a mapping back.
     ///
     /// # Safety
-    /// `block` came from `map(len, _)` and is not used again.
+    /// These bytes came from [`map`], of one call or of several whose mappings are neighbours, and are not used again.
     pub unsafe fn unmap(block: *mut u8, len: usize) {
-        // SAFETY: by the contract, the mapping has exactly this place and length.
+        // SAFETY: by the contract the bytes are mapped and nobody's; parts of mappings may be given back, and several at once.
         unsafe { libc::munmap(block.cast(), len) };
     }
 }
@@ -203,7 +245,13 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: the block is the system's and stays it.
             return unsafe { System.realloc(block, layout, size) };
         }
-        if by_itself(layout) && by_itself(new) && mapped(size) == mapped(layout.size()) {
+        let same_side = by_itself(layout) && by_itself(new) && (size >= LARGE) == (layout.size() >= LARGE);
+        if same_side && mapped(size) <= mapped(layout.size()) {
+            let rest = mapped(layout.size()) - mapped(size);
+            if rest > 0 {
+                // SAFETY: the end of the block's own mapping, which is not used any more; its length is a whole number of units.
+                unsafe { free_mapping(Free { start: block as usize + mapped(size), len: rest, huge: size >= LARGE }) };
+            }
             return block;
         }
         // SAFETY: the new block is as large as `new`, the old one as `layout`, and they do not overlap; the old one is given back once.
@@ -269,29 +317,33 @@ mod tests {
 
     #[test]
     fn what_is_kept_never_adds_to_the_most_that_was_in_use() {
-        let mut kept = Kept { blocks: [(0, 0); KEPT], count: 0, kept: 0, used: 0, most: 0 };
-        let (mut live, mut next, mut state): (Vec<(usize, usize)>, usize, u64) = (Vec::new(), 1, 1);
+        let mut kept = Kept::new();
+        let (mut live, mut next, mut state): (Vec<Free>, usize, u64) = (Vec::new(), SMALL, 1);
         let mut most = 0;
-        for _ in 0..20_000 {
+        for round in 0..20_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let roll = (state >> 33) as usize;
             if roll % 2 == 0 || live.is_empty() {
-                let len = (roll / 2 % 40 + 1) * SMALL;
-                match kept.take(len) {
-                    Some(at) => live.push((at, len)),
-                    None => {
-                        while kept.grow(len).is_some() {}
-                        live.push((next, len));
-                        next += 1;
-                    }
-                }
+                let (len, huge) = ((roll / 4 % 40 + 1) * if roll / 2 % 2 == 0 { SMALL } else { HUGE }, roll / 2 % 2 == 1);
+                let start = kept.take(len, huge).unwrap_or_else(|| {
+                    while kept.grow(len).is_some() {}
+                    // Neighbours now and then, so that they are joined.
+                    next = if round % 3 == 0 { next + HUGE } else { next }.next_multiple_of(if huge { HUGE } else { SMALL }) + len;
+                    next - len
+                });
+                let block = Free { start, len, huge };
+                assert!(!huge || (start % HUGE == 0 && len % HUGE == 0));
+                let apart = |b: &Free| b.start + b.len <= start || start + len <= b.start;
+                assert!(live.iter().chain(&kept.blocks[..kept.count]).all(apart), "blocks overlap");
+                live.push(block);
             } else {
                 let block = live.swap_remove(roll / 2 % live.len());
                 let _ = kept.keep(block);
             }
-            let used: usize = live.iter().map(|b| b.1).sum();
+            let used: usize = live.iter().map(|b| b.len).sum();
             most = most.max(used);
             assert_eq!(kept.used, used);
+            assert_eq!(kept.kept, kept.blocks[..kept.count].iter().map(|b| b.len).sum::<usize>());
             assert!(kept.used + kept.kept <= most, "{} in use, {} kept, {most} at most so far", kept.used, kept.kept);
         }
     }
