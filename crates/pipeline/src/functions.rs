@@ -12,6 +12,7 @@ use args::Args;
 use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+pub use groups::SELECTED;
 use std::ops::Range;
 
 /// Functions besides the element-wise ones, with their arguments.
@@ -69,7 +70,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("repeat", "repeat(x, times, axis=None)"),
     ("reshape", "reshape(x, shape)"),
     ("roll", "roll(x, shift, axis=0)"),
-    ("sel", "sel(climatology, \"time.month\") or sel(x, labels, axis=0)"),
+    ("sel", "sel(climatology, \"time.month\", like=None) or sel(x, labels, axis=0)"),
     ("squeeze", "squeeze(x, axis)"),
     ("stack", "stack([x, y], axis=0)"),
     ("std", "std(x, dim=None, correction=0, keepdims=False)"),
