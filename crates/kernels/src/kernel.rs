@@ -126,8 +126,6 @@ pub trait Fold: Send {
     fn finish(self: Box<Self>) -> Result<Block, KernelError>;
 }
 
-/// Bytes of the panels that a matrix product packs.
-const GEMM_PANELS: u64 = 16 << 20;
 /// Bytes of the rows of partial results of a reduction.
 const ROWS: u64 = 256 << 10;
 
@@ -279,10 +277,11 @@ impl Node<'_> {
     /// An upper bound of the bytes that one step of a fold allocates, for inputs of these volumes (elements).
     pub fn fold_scratch(&self, demanded: &[u64]) -> u64 {
         match self.kernel {
-            Kernel::Contract(_) => {
+            Kernel::Contract(c) => {
                 // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
-                let copies = bytes(demanded, self.inputs);
-                copies.saturating_add(GEMM_PANELS.min(copies.saturating_add(64 << 10)))
+                let copies = demanded.iter().zip(self.inputs).zip(c.copied()).filter(|(_, copied)| *copied);
+                let copies = copies.fold(0, |a: u64, ((v, t), _)| a.saturating_add(v.saturating_mul(t.dtype.size())));
+                copies.saturating_add(crate::matmul::panels(bytes(demanded, self.inputs)))
             }
             // A row of partial results, and the table of labels.
             Kernel::Group { labels, .. } => (labels.len() as u64).saturating_mul(8).saturating_add(ROWS),
