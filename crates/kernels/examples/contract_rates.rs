@@ -13,8 +13,12 @@ fn block(dtype: DType, shape: &[u64]) -> Block {
             s
         };
         match dtype {
-            DType::Float32 | DType::Complex64 => bytes.chunks_mut(4).for_each(|b| b.copy_from_slice(&((next() >> 40) as f32 / 16777216.0 - 0.5).to_ne_bytes())),
-            DType::Float64 | DType::Complex128 => bytes.chunks_mut(8).for_each(|b| b.copy_from_slice(&((next() >> 11) as f64 / 9007199254740992.0 - 0.5).to_ne_bytes())),
+            DType::Float32 | DType::Complex64 => {
+                bytes.chunks_mut(4).for_each(|b| b.copy_from_slice(&((next() >> 40) as f32 / 16777216.0 - 0.5).to_ne_bytes()))
+            }
+            DType::Float64 | DType::Complex128 => {
+                bytes.chunks_mut(8).for_each(|b| b.copy_from_slice(&((next() >> 11) as f64 / 9007199254740992.0 - 0.5).to_ne_bytes()))
+            }
             _ => bytes.iter_mut().for_each(|b| *b = (next() >> 20) as u8),
         }
         Ok(())

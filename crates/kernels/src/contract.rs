@@ -101,7 +101,8 @@ impl Contract {
     /// Which operands may have to be copied: those with a label to be summed out, or with several axes that must become one.
     pub(crate) fn copied(&self) -> [bool; 2] {
         let copied = |own: &[u32], other: &[u32]| {
-            let count = |shared: bool, kept: bool| own.iter().filter(|l| other.contains(l) == shared && self.out.contains(l) == kept).count();
+            let count =
+                |shared: bool, kept: bool| own.iter().filter(|l| other.contains(l) == shared && self.out.contains(l) == kept).count();
             count(false, false) > 0 || count(false, true) > 1 || count(true, false) > 1
         };
         [copied(&self.a, &self.b), copied(&self.b, &self.a)]
@@ -299,7 +300,9 @@ impl<T: Product> Fold for Contracting<T> {
         let product = Pairing::new(&av, &bv, self.acc.slice_mut(cut.as_slice()), &c.out);
         let covers = self.acc.slice_mut(cut.as_slice()).len() == self.acc.len();
         let lower = match &self.half {
-            Half::Empty | Half::Lower(..) if covers && product.symmetric(&av, &bv) => Half::Lower(product.rows.clone(), product.columns.clone()),
+            Half::Empty | Half::Lower(..) if covers && product.symmetric(&av, &bv) => {
+                Half::Lower(product.rows.clone(), product.columns.clone())
+            }
             _ => Half::Whole,
         };
         if lower == Half::Whole {

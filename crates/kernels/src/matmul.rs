@@ -11,15 +11,17 @@ use num_complex::{Complex32, Complex64};
 use parking_lot::Mutex;
 
 /// Bytes of the longest side of a block: what is packed of an operand must stay in the caches.
-const SIDE: usize = 4096;
+const SIDE: usize = 8192;
 /// The longest side of a block on the diagonal of a symmetric product, half of whose work is lost.
-const DIAGONAL: usize = 128;
+const DIAGONAL: usize = 64;
 /// Summed elements that are packed at once.
 const DEPTH: usize = 512;
 /// A thread is worth starting for this many multiplications.
-const THREAD_WORK: usize = 1 << 23;
-/// Bytes that a thread packs at once: a panel of each operand, and what GEMM keeps for its own.
-const PANELS: u64 = (2 * SIDE * DEPTH + (2 << 20)) as u64;
+const THREAD_WORK: usize = 1 << 25;
+/// Bytes that a thread packs at once: a panel of each operand.
+const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
+/// Multiplications between two meetings of the threads.
+const MEETING: usize = 1 << 30;
 /// Bytes that may be packed whatever the size of the operands.
 const PACKED: u64 = 16 << 20;
 
@@ -41,6 +43,7 @@ fn side<T>() -> usize {
 /// An element that can be multiplied.
 pub(crate) trait Product: BlockElement {
     fn plus(self, other: Self) -> Self;
+    #[cfg(test)]
     fn times(self, other: Self) -> Self;
     /// `c += a b` of one block, whose sides are short. The shapes fit.
     fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>);
@@ -50,6 +53,7 @@ macro_rules! integers {
     ($($t:ty => $word:ty),*) => {$(
         impl Product for $t {
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[cfg(test)]
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
             fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
                 integer::product(c, a, b, |x| x as $word, |c, sum| c.wrapping_add(sum as $t));
@@ -64,6 +68,7 @@ impl Product for bool {
     fn plus(self, other: Self) -> Self {
         self | other
     }
+    #[cfg(test)]
     fn times(self, other: Self) -> Self {
         self & other
     }
@@ -76,6 +81,7 @@ macro_rules! gemms {
     ($($t:ty => $one:expr),*) => {$(
         impl Product for $t {
             fn plus(self, other: Self) -> Self { self + other }
+            #[cfg(test)]
             fn times(self, other: Self) -> Self { self * other }
             fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
                 gemm_views(c, a, b, $one);
@@ -140,8 +146,12 @@ fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'
     let (rows, columns) = match symmetric {
         true if m > DIAGONAL => (Some(middle(m)), Some(middle(m))),
         true => (None, None),
-        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > DIAGONAL) => {
-            if m >= n { (Some(middle(m)), None) } else { (None, Some(middle(n))) }
+        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > 2 * DIAGONAL) => {
+            if m >= n {
+                (Some(middle(m)), None)
+            } else {
+                (None, Some(middle(n)))
+            }
         }
         false => (None, None),
     };
@@ -170,34 +180,42 @@ fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'
 
 /// `c += a b`. The shapes fit. If the product is known to be `symmetric`, what is above the diagonal of `c` is left undefined; see
 /// [`mirror`]. `threads` is the most that may work at once; they are taken from the idle [`crate::Cores`] of the run.
-pub(crate) fn matmul<T: Product>(c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, symmetric: bool, threads: usize) {
+pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, symmetric: bool, threads: usize) {
     let work = a.nrows().saturating_mul(b.ncols()).saturating_mul(a.ncols());
     if work == 0 {
         return;
     }
     let lent = threads::borrow(threads.min(work / THREAD_WORK).saturating_sub(1));
-    // Several blocks a thread, so that all of them end at about the same time.
-    let most = if lent.count == 0 { usize::MAX } else { work / (6 * (lent.count + 1)) };
-    let mut jobs = Vec::new();
-    cut(Job { c, a, b }, symmetric, most, &mut jobs);
-    if lent.count == 0 {
-        for job in jobs {
-            T::block(job.c, job.a, job.b);
-        }
-        return;
-    }
-    let queue = Mutex::new(jobs.into_iter());
-    let take = || loop {
-        let next = queue.lock().next();
-        let Some(job) = next else { break };
-        T::block(job.c, job.a, job.b);
+    let threads = lent.count + 1;
+    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
+    let part = match threads {
+        1 => DEPTH,
+        _ => (MEETING / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..lent.count {
-            scope.spawn(take);
+    for k in (0..a.ncols()).step_by(part) {
+        let range = k..a.ncols().min(k + part);
+        let job = Job { c: c.view_mut(), a: a.slice_move(s![.., range.clone()]), b: b.slice_move(s![range.clone(), ..]) };
+        // Several blocks a thread, so that all of them end at about the same time.
+        let most = if threads == 1 { usize::MAX } else { job.a.len().saturating_mul(job.b.ncols()) / (6 * threads) };
+        let mut jobs = Vec::new();
+        cut(job, symmetric, most, &mut jobs);
+        if threads == 1 {
+            jobs.into_iter().for_each(|job| T::block(job.c, job.a, job.b));
+            continue;
         }
-        take();
-    });
+        let queue = Mutex::new(jobs.into_iter());
+        let work = || loop {
+            let next = queue.lock().next();
+            let Some(job) = next else { break };
+            T::block(job.c, job.a, job.b);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..lent.count {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
 }
 
 /// Copies what is below the diagonal to above it.

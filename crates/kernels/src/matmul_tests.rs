@@ -21,8 +21,18 @@ fn plain<T: Product>(c: &mut Array2<T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, 
 }
 
 fn compare<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T + Copy) {
-    let shapes =
-        [(1, 1, 1), (1, 9, 3), (7, 1, 300), (8, 128, 16), (13, 33, 65), (65, 130, 257), (130, 70, 513), (300, 270, 40), (530, 20, 600), (3, 0, 5)];
+    let shapes = [
+        (1, 1, 1),
+        (1, 9, 3),
+        (7, 1, 300),
+        (8, 128, 16),
+        (13, 33, 65),
+        (65, 130, 257),
+        (130, 70, 513),
+        (300, 270, 40),
+        (530, 20, 600),
+        (3, 0, 5),
+    ];
     for (turn, (m, n, k)) in shapes.into_iter().enumerate() {
         let (a, at) = (values(m, k, turn, make), values(k, m, turn, make));
         let (b, bt) = (values(k, n, 5 * turn, make), values(n, k, 5 * turn, make));
