@@ -153,10 +153,11 @@ QR_CASES = [
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("condition", [1e1, 1e12])
-def test_qr(compute, dtype, condition):
+def test_qr(run, dtype, condition):
     for seed, (m, n, chunks) in enumerate(QR_CASES):
         a = conditioned(seed, m, n, dtype, condition)
-        q, r = compute({"q": "qr_q(a)", "r": "qr_r(a)"}, {"a": (a, chunks)})
+        outputs = run({"arrays": {"q": "qr_q(a)", "r": "qr_r(a)"}}, {"a": (a, chunks)}).outputs
+        q, r = outputs["q"], outputs["r"]
         assert q.dtype == r.dtype == a.dtype and q.shape == (m, n) and r.shape == (n, n)
         eps = np.finfo(dtype).eps
         q, r, a = q.astype("f8"), r.astype("f8"), a.astype("f8")
@@ -168,3 +169,16 @@ def test_qr(compute, dtype, condition):
             want = np.linalg.qr(a, mode="r")
             want *= np.where(np.diag(want) < 0, -1, 1)[:, None]
             assert np.abs(r - want).max() < 100 * n * eps * size * condition, (m, n, chunks)
+
+
+def test_what_qr_refuses(run):
+    x = np.ones((3, 4))
+    refused = [
+        ("qr_q(x)", x, "at least as many rows"),
+        ("qr_r(x[0])", x, "a matrix is needed"),
+        ("qr_q(x)", np.ones((4, 3), "complex128"), "not supported"),
+    ]
+    for expr, values_of_x, why in refused:
+        run({"arrays": {"y": expr}}, {"x": values_of_x}, check=False).failed(why)
+    done = run({"arrays": {"r": "qr_r(x)"}}, {"x": np.arange(12).reshape(4, 3)})
+    assert done.outputs["r"].dtype == np.float64
