@@ -192,7 +192,7 @@ impl Provenance {
                 let middle = if array.operation() == "convolve" { (w - 1) / 2 } else { w / 2 };
                 self.follow(first, axis, depth).pick(n, |i| Some(i + middle))
             }
-            Kernel::Create { .. } | Kernel::Reshape => Origin::Unknown,
+            Kernel::Create { .. } | Kernel::Reshape | Kernel::Qr(_) => Origin::Unknown,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::log::Reports;
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::{MemoryTier, StorageError};
-use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
+use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -69,9 +69,10 @@ impl ThreadExecutor {
         let have = Arc::new(OnceLock::new());
         let queue = Arc::new(Mutex::new(queue));
         let stop = Arc::new(AtomicBool::new(false));
+        let cores = Cores::new(threads.max(1));
         let threads = (0..threads.max(1))
             .map(|_| {
-                let (queue, report, ctx) = (queue.clone(), report.clone(), ctx.clone());
+                let (queue, report, ctx, cores) = (queue.clone(), report.clone(), ctx.clone(), cores.clone());
                 let (stop, have) = (stop.clone(), have.clone());
                 std::thread::spawn(move || {
                     loop {
@@ -81,7 +82,9 @@ impl ThreadExecutor {
                         };
                         let Ok((stage, task)) = job else { break };
                         let watcher = Watcher { stop: &stop, have: &have, report: &report };
+                        let busy = cores.enter();
                         let result = run_task(&ctx, stage, task, &watcher);
+                        drop(busy);
                         if report.send(Message::Done(Completion { stage, task, result })).is_err() {
                             break;
                         }

@@ -65,6 +65,8 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("pad", "pad(x, [[before, after], ...], mode=\"constant\", value=0)"),
     ("permute_dims", "permute_dims(x, axes)"),
     ("prod", "prod(x, dim=None, keepdims=False)"),
+    ("qr_q", "qr_q(x)"),
+    ("qr_r", "qr_r(x)"),
     ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
     ("rechunk", "rechunk(x, time=-1, lat=10)"),
     ("repeat", "repeat(x, times, axis=None)"),
@@ -335,7 +337,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
         "pad" => return windows::pad(a),
         "moving_sum" | "moving_mean" | "moving_min" | "moving_max" => return windows::moving_function(a),
         "stencil" | "convolve" => return windows::weighted_sum(a),
-        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" => return products::call(a),
+        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" | "qr_q" | "qr_r" => return products::call(a),
         other => return fail(span, format!("there is no function '{other}'")),
     }
     .map_err(at(span))
