@@ -1,6 +1,7 @@
 //! The task function.
 
-use crate::evaluate::{Known, evaluate};
+use crate::evaluate::Known;
+use crate::prepare::Prepared;
 use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::schedule::{Pass, Schedule};
@@ -117,12 +118,13 @@ impl Run<'_> {
             for window in &phase.windows {
                 let pass = schedule.step_pass(self.program, phase, window);
                 self.load(&pass, &mut known)?;
+                let tiled = pass.tiles.len() > 1;
+                let mut prepared = self.prepare(&schedule, &pass, tiled)?;
                 for tile in &pass.tiles {
                     self.check()?;
-                    let wants: Vec<(usize, Region)> =
-                        pass.wants.iter().map(|(k, r)| (*k, if pass.tiles.len() > 1 { tile.clone() } else { r.clone() })).collect();
-                    let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-                    let mut parts = wants.into_iter().zip(blocks).map(|((_, region), block)| Part { region, block });
+                    let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| if tiled { tile.clone() } else { r.clone() }).collect();
+                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    let mut parts = wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block });
                     for (fold, (k, _)) in folds.iter_mut().zip(&phase.folds) {
                         let own: Vec<Part> = parts.by_ref().take(self.program.steps[*k].inputs.len()).collect();
                         fold.fold(&own).map_err(self.kernel(*k))?;
@@ -137,13 +139,17 @@ impl Run<'_> {
         let pass = schedule.output_pass(self.program);
         self.load(&pass, &mut known)?;
         if pass.tiles.len() <= 1 {
-            let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
+            let mut prepared = self.prepare(&schedule, &pass, false)?;
+            let blocks = prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let mut written = Vec::new();
         let pieces = schedule.pieces(&pass, &grids);
+        let mut prepared = self.prepare(&schedule, &pass, true)?;
+        let direct = prepared.direct();
         for piece in &pieces {
             let whole: Vec<(usize, Region)> =
                 pass.wants.iter().map(|(k, r)| (*k, if pieces.len() > 1 { piece.clone() } else { r.clone() })).collect();
@@ -151,19 +157,31 @@ impl Run<'_> {
                 written.extend(there);
                 continue;
             }
-            let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
-            for tile in pass.tiles_of(&whole[0].1) {
-                self.check()?;
-                let wants: Vec<(usize, Region)> = whole.iter().map(|(k, _)| (*k, tile.clone())).collect();
-                let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-                for (held, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&whole)) {
-                    held.assign(&tile.relative_to(region), block);
+            let at: Vec<Region> = whole.iter().map(|(_, r)| r.clone()).collect();
+            let out = if direct && prepared.in_one_part(&known, &at) {
+                // A fused program makes its own, smaller tiles: its outputs are the only blocks.
+                prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
+            } else {
+                let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
+                for tile in pass.tiles_of(&whole[0].1) {
+                    self.check()?;
+                    let wants = vec![tile.clone(); whole.len()];
+                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    for (held, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&whole)) {
+                        held.assign(&tile.relative_to(region), block);
+                    }
                 }
-            }
+                out
+            };
             let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
             written.extend(self.write(stage, &regions, out)?);
         }
         Ok(written)
+    }
+
+    /// What a pass evaluates together.
+    fn prepare<'s>(&'s self, schedule: &'s Schedule, pass: &Pass, tiled: bool) -> Result<Prepared<'s>, TaskError> {
+        Prepared::new(self.program, &schedule.types, &pass.wants, tiled).map_err(|(k, e)| self.kernel(k)(e))
     }
 
     /// The chunks of some regions, if every one of them was written before.

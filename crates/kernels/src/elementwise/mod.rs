@@ -5,12 +5,15 @@ mod math;
 mod numeric;
 mod operand;
 mod program;
+#[cfg(test)]
+mod program_tests;
 pub(crate) mod strip;
 #[cfg(test)]
 mod tests;
 mod unary;
 
 pub use operand::Operand;
+pub(crate) use program::single;
 pub use program::{Fused, FusedOp, MAX_STRIP, Scratch};
 use strip::Found;
 

@@ -1,5 +1,6 @@
 //! Operands of fused programs: blocks seen through views, walked in one common order.
 
+use super::MAX_STRIP;
 use super::strip::{Buffer, Element, Strip, append};
 use crate::{Block, KernelError, ViewAxis, with_block};
 
@@ -80,10 +81,18 @@ impl Operand {
 /// Shorter inner axes are not walked row by row: what a strip costs by itself would show.
 const SHORT_ROW: usize = 256;
 
+/// The register of an operand that is not read in place.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub register: Buffer,
+    /// The register is full of the element at this offset.
+    pub splat: Option<isize>,
+}
+
 /// How a strip of an operand is had.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// One element for all.
+    /// One element for all, of which a register is full.
     Splat,
     /// In place.
     InPlace,
@@ -179,9 +188,9 @@ impl Walk {
         }
     }
 
-    /// True if the strips of an operand are copied into a register.
-    pub fn gathers(&self, operand: usize) -> bool {
-        self.access[operand] == Access::Gather
+    /// True if the strips of an operand are read where they are.
+    pub fn in_place(&self, operand: usize) -> bool {
+        self.access[operand] == Access::InPlace
     }
 
     /// The index along the merged axes of a position.
@@ -194,25 +203,22 @@ impl Walk {
         }
     }
 
-    /// The elements of an operand from an index on, if they need no register.
-    pub fn in_place<'a>(&self, operand: usize, of: &'a Operand, index: &[usize], n: usize) -> Option<Strip<'a>> {
+    /// The elements of an operand that is read in place, from an index on.
+    pub fn strip_of<'a>(&self, operand: usize, of: &'a Operand, index: &[usize], n: usize) -> Option<Strip<'a>> {
         fn go<'a, T>(a: &'a ndarray::ArcArray<T, ndarray::IxDyn>, offset: isize, n: usize) -> &'a [T] {
             // SAFETY: the offset is that of an element of the block, by the invariant of `Operand`: the index lies inside of the shape.
-            // The `n - 1` elements after it in the walk follow it in memory, because the operand is dense (`InPlace`), or there is only
-            // one (`Splat`). They are elements of the block too, which lives as long as the slice. Views of strided arrays have no safe
-            // access to runs of their memory; ndarray's own slicing of a row took longer than a strip of additions.
+            // The `n - 1` elements after it in the walk follow it in memory, because the operand is dense (`InPlace`). They are elements of
+            // the block too, which lives as long as the slice. Views of strided arrays have no safe access to runs of their memory.
             unsafe { std::slice::from_raw_parts(a.as_ptr().offset(offset), n) }
         }
-        let n = match self.access[operand] {
-            Access::Gather => return None,
-            Access::Splat => 1,
-            Access::InPlace => n,
-        };
+        if self.access[operand] != Access::InPlace {
+            return None;
+        }
         let offset = offset(index, &self.strides[operand]);
         Some(with_block!(&of.block, a => Element::strip(go(a, offset, n))))
     }
 
-    /// Copies `n` elements of an operand from an index on into a register.
+    /// Copies `n` elements of an operand from an index on into a register; of one element for all, as many as fit, once.
     pub fn gather(
         &self,
         operand: usize,
@@ -220,8 +226,15 @@ impl Walk {
         index: &[usize],
         n: usize,
         scratch: &mut Vec<usize>,
-        out: &mut Buffer,
+        to: &mut Gathered,
     ) -> Option<()> {
+        fn one<T: Element>(a: &ndarray::ArcArray<T, ndarray::IxDyn>, offset: isize, most: usize, out: &mut Buffer) -> Option<()> {
+            let out = T::vec(out)?;
+            // SAFETY: the offset is that of an index inside of the shape, so by the invariant of `Operand` that of an element of the block.
+            let x = unsafe { *a.as_ptr().offset(offset) };
+            out.resize(out.capacity().min(most), x);
+            Some(())
+        }
         fn go<T: Element>(
             a: &ndarray::ArcArray<T, ndarray::IxDyn>,
             (dims, strides): (&[usize], &[isize]),
@@ -263,10 +276,21 @@ impl Walk {
             });
             Some(())
         }
+        if self.access[operand] == Access::Splat {
+            let offset = offset(index, &self.strides[operand]);
+            if to.splat == Some(offset) {
+                return Some(());
+            }
+            to.register.clear();
+            to.splat = Some(offset);
+            let most = self.dims.last().copied().filter(|_| self.rows).unwrap_or(usize::MAX).clamp(n, MAX_STRIP as usize);
+            return with_block!(&of.block, a => one(a, offset, most, &mut to.register));
+        }
+        to.register.clear();
         scratch.clear();
         scratch.extend_from_slice(index);
         let shape = (self.dims.as_slice(), self.strides[operand].as_slice());
-        with_block!(&of.block, a => go(a, shape, scratch, n, out))
+        with_block!(&of.block, a => go(a, shape, scratch, n, &mut to.register))
     }
 }
 

@@ -4,7 +4,7 @@
 //! densely, gathered into a register; each function writes into a register that nobody needs any more, or straight to the end of an
 //! output. So each input element is loaded once and each output element is stored once, whatever the length of the program.
 
-use super::operand::{Operand, Walk};
+use super::operand::{Gathered, Operand, Walk};
 use super::strip::{Buffer, Found, StripFn, copy};
 use super::{ElementOp, find};
 use crate::{Block, KernelError, with_block, with_dtype};
@@ -83,7 +83,7 @@ pub struct Fused {
 #[derive(Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
-    gathered: Vec<Buffer>,
+    gathered: Vec<Gathered>,
     index: Vec<usize>,
     walk: Vec<usize>,
 }
@@ -176,8 +176,7 @@ impl Fused {
             let n = walk.strip(at, strip);
             walk.index(at, index);
             for (i, (operand, register)) in operands.iter().zip(gathered.iter_mut()).enumerate() {
-                if walk.gathers(i) {
-                    register.clear();
+                if !walk.in_place(i) {
                     walk.gather(i, operand, index, n, indices, register).ok_or_else(broken)?;
                 }
             }
@@ -192,7 +191,7 @@ impl Fused {
                     Place::Input(_) => return Err(broken()),
                 };
                 let arg = |p: Place| match p {
-                    Place::Input(i) => walk.in_place(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].tail(n)),
+                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].register.head(n)),
                     Place::Register(r) => registers[r].tail(n),
                     Place::Output(o) => outputs[o].tail(n),
                 };
@@ -282,13 +281,15 @@ impl Scratch {
     fn fit(&mut self, registers: &[DType], operands: &[Operand], walk: &Walk, n: usize) -> Result<(), KernelError> {
         let missing = || bug("a dtype without blocks");
         self.registers.resize_with(registers.len(), Buffer::default);
-        self.gathered.resize_with(operands.len(), Buffer::default);
+        self.gathered.resize_with(operands.len(), Gathered::default);
         for (register, &dtype) in self.registers.iter_mut().zip(registers) {
             register.fit(dtype, n).ok_or_else(missing)?;
         }
-        for (i, (register, operand)) in self.gathered.iter_mut().zip(operands).enumerate() {
-            if walk.gathers(i) {
-                register.fit(operand.block().dtype(), n).ok_or_else(missing)?;
+        for (i, (to, operand)) in self.gathered.iter_mut().zip(operands).enumerate() {
+            // Another block has another element at the same offset.
+            to.splat = None;
+            if !walk.in_place(i) {
+                to.register.fit(operand.block().dtype(), n).ok_or_else(missing)?;
             }
         }
         Ok(())

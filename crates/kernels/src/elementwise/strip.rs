@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 macro_rules! strips {
     ($($v:ident $t:ty;)*) => {
-        /// Elements of an operand: as many as the strip is long, or a single one that stands for all of them.
+        /// Elements of an operand.
         #[derive(Clone, Copy)]
         pub(crate) enum Strip<'a> { $($v(&'a [$t]),)* }
 
@@ -35,6 +35,10 @@ macro_rules! strips {
             pub fn clear(&mut self) {
                 match self { $(Buffer::$v(x) => x.clear(),)* }
             }
+            /// The first `n` elements.
+            pub fn head(&self, n: usize) -> Strip<'_> {
+                match self { $(Buffer::$v(x) => Strip::$v(&x[..n.min(x.len())]),)* }
+            }
             /// The last `n` elements.
             pub fn tail(&self, n: usize) -> Strip<'_> {
                 match self { $(Buffer::$v(x) => Strip::$v(&x[x.len().saturating_sub(n)..]),)* }
@@ -55,7 +59,6 @@ macro_rules! strips {
 }
 strips! { Bool bool; Int8 i8; Int16 i16; Int32 i32; Int64 i64; UInt8 u8; UInt16 u16; UInt32 u32; UInt64 u64;
 Float32 f32; Float64 f64; Complex64 Complex32; Complex128 Complex64; }
-pub(crate) use with_buffer;
 
 /// A type of elements of strips.
 pub(crate) trait Element: BlockElement {
@@ -146,93 +149,51 @@ impl<A: Copy, B: Copy, C: Copy, F: Fn(A, B) -> C> Loop for Map2<'_, A, B, C, F> 
 }
 
 /// The values of `a` where the condition is true, else those of `b`.
-struct Select<'a, T, X, Y> {
+struct Select<'a, T> {
     c: &'a [bool],
-    a: X,
-    b: Y,
+    a: &'a [T],
+    b: &'a [T],
     out: &'a mut [MaybeUninit<T>],
 }
 
-/// An operand of a choice.
-trait At<T>: Copy {
-    fn cut(self, n: usize) -> Self;
-    fn at(self, i: usize) -> T;
-}
-impl<T: Copy> At<T> for &[T] {
-    #[inline(always)]
-    fn cut(self, n: usize) -> Self {
-        &self[..n]
-    }
-    #[inline(always)]
-    fn at(self, i: usize) -> T {
-        self[i]
-    }
-}
-/// The same element everywhere.
-#[derive(Clone, Copy)]
-struct One<T>(T);
-impl<T: Copy> At<T> for One<T> {
-    #[inline(always)]
-    fn cut(self, _: usize) -> Self {
-        self
-    }
-    #[inline(always)]
-    fn at(self, _: usize) -> T {
-        self.0
-    }
-}
-
-impl<T: Copy, X: At<T>, Y: At<T>> Loop for Select<'_, T, X, Y> {
+impl<T: Copy> Loop for Select<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         let n = self.out.len();
-        let (c, a, b) = (&self.c[..n], self.a.cut(n), self.b.cut(n));
-        for i in 0..n {
-            let (x, y) = (a.at(i), b.at(i));
-            self.out[i].write(if c[i] { x } else { y });
+        let (c, a, b) = (&self.c[..n], &self.a[..n], &self.b[..n]);
+        for (((o, &c), &x), &y) in self.out.iter_mut().zip(c).zip(a).zip(b) {
+            o.write(if c { x } else { y });
         }
     }
-}
-
-#[inline(always)]
-fn fill<T: Copy>(out: &mut [MaybeUninit<T>], value: T) {
-    out.iter_mut().for_each(|o| {
-        o.write(value);
-    });
 }
 
 /// `f` of every element.
 #[inline(always)]
 pub(crate) fn map1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
-    let (a, out) = (A::of(*ins.first()?)?, B::vec(out)?);
-    append(out, n, |out| match a {
-        &[x] if n > 1 => fill(out, f(x)),
-        _ => dispatch(Map1 { a, out, f }),
-    });
+    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
+    append(out, n, |out| dispatch(Map1 { a, out, f }));
     Some(())
 }
 
 /// `f` of every element, compiled for the baseline only: for functions that call the standard library.
 pub(super) fn plain1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
-    let (a, out) = (A::of(*ins.first()?)?, B::vec(out)?);
-    append(out, n, |out| match a {
-        &[x] if n > 1 => fill(out, f(x)),
-        _ => Map1 { a, out, f }.run(),
-    });
+    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
+    append(out, n, |out| Map1 { a, out, f }.run());
     Some(())
+}
+
+/// The strips of a function of two inputs.
+fn two<'a, A: Element, B: Element>(ins: &[Strip<'a>], n: usize) -> Option<(&'a [A], &'a [B])> {
+    let &[a, b] = ins else { return None };
+    Some((A::of(a)?.get(..n)?, B::of(b)?.get(..n)?))
 }
 
 /// `f` of every pair of elements.
 #[inline(always)]
 pub(super) fn map2<A: Element, B: Element, C: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A, B) -> C) -> Option<()> {
-    let (a, b, out) = (A::of(*ins.first()?)?, B::of(*ins.get(1)?)?, C::vec(out)?);
-    append(out, n, |out| match (a, b) {
-        (&[x], &[y]) if n > 1 => fill(out, f(x, y)),
-        (_, &[y]) if n > 1 => dispatch(Map1 { a, out, f: |x| f(x, y) }),
-        (&[x], _) if n > 1 => dispatch(Map1 { a: b, out, f: |y| f(x, y) }),
-        _ => dispatch(Map2 { a, b, out, f }),
-    });
+    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
+    append(out, n, |out| dispatch(Map2 { a, b, out, f }));
     Some(())
 }
 
@@ -243,83 +204,40 @@ pub(super) fn plain2<A: Element, B: Element, C: Element>(
     out: &mut Buffer,
     f: impl Fn(A, B) -> C,
 ) -> Option<()> {
-    let (a, b, out) = (A::of(*ins.first()?)?, B::of(*ins.get(1)?)?, C::vec(out)?);
-    append(out, n, |out| match (a, b) {
-        (&[x], &[y]) if n > 1 => fill(out, f(x, y)),
-        (_, &[y]) if n > 1 => Map1 { a, out, f: |x| f(x, y) }.run(),
-        (&[x], _) if n > 1 => Map1 { a: b, out, f: |y| f(x, y) }.run(),
-        _ => Map2 { a, b, out, f }.run(),
-    });
+    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
+    append(out, n, |out| Map2 { a, b, out, f }.run());
     Some(())
 }
 
 /// The second input where the first is true, else the third.
 pub(super) fn select<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
     let &[c, a, b] = ins else { return None };
-    let (c, a, b, out) = (bool::of(c)?, T::of(a)?, T::of(b)?, T::vec(out)?);
-    append(out, n, |out| match (c, a, b) {
-        (&[c], _, _) if n > 1 => match if c { a } else { b } {
-            &[x] => fill(out, x),
-            from => dispatch(Map1 { a: from, out, f: |x: T| x }),
-        },
-        (_, &[x], &[y]) if n > 1 => dispatch(Select { c, a: One(x), b: One(y), out }),
-        (_, &[x], _) if n > 1 => dispatch(Select { c, a: One(x), b, out }),
-        (_, _, &[y]) if n > 1 => dispatch(Select { c, a, b: One(y), out }),
-        _ => dispatch(Select { c, a, b, out }),
-    });
+    let (c, a, b, out) = (bool::of(c)?.get(..n)?, T::of(a)?.get(..n)?, T::of(b)?.get(..n)?, T::vec(out)?);
+    append(out, n, |out| dispatch(Select { c, a, b, out }));
     Some(())
 }
 
 /// The first input.
 pub(super) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
-    let (a, out) = (T::of(*ins.first()?)?, T::vec(out)?);
-    match a {
-        &[x] if n > 1 => out.resize(out.len() + n, x),
-        _ => out.extend_from_slice(a.get(..n)?),
-    }
+    T::vec(out)?.extend_from_slice(T::of(*ins.first()?)?.get(..n)?);
     Some(())
 }
 
-/// Elements of a splat operand of a function over slices.
-const SPLAT: usize = 256;
-
 /// A function over slices.
 pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &mut [T])) -> Option<()> {
-    let (a, out) = (T::of(*ins.first()?)?, T::vec(out)?);
+    let (a, out) = (T::of(*ins.first()?)?.get(..n)?, T::vec(out)?);
     let from = out.len();
-    if let (&[x], true) = (a, n > 1) {
-        let mut y = [T::default()];
-        f(&[x], &mut y);
-        out.resize(from + n, y[0]);
-        return Some(());
-    }
+    // Zeroed, in the first-level cache: it does not show beside the function.
     out.resize(from + n, T::default());
-    f(a.get(..n)?, &mut out[from..]);
+    f(a, &mut out[from..]);
     Some(())
 }
 
 /// A function over pairs of slices.
 pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], &mut [T])) -> Option<()> {
-    let (a, b, out) = (T::of(*ins.first()?)?, T::of(*ins.get(1)?)?, T::vec(out)?);
+    let ((a, b), out) = (two(ins, n)?, T::vec(out)?);
     let from = out.len();
     out.resize(from + n, T::default());
-    let out = &mut out[from..];
-    match (a, b) {
-        (&[x], _) if n > 1 => {
-            let x = [x; SPLAT];
-            if let &[y] = b {
-                let mut one = [T::default()];
-                f(&x[..1], &[y], &mut one);
-                out.fill(one[0]);
-            } else {
-                b.get(..n)?.chunks(SPLAT).zip(out.chunks_mut(SPLAT)).for_each(|(b, out)| f(&x[..b.len()], b, out));
-            }
-        }
-        (_, &[y]) if n > 1 => {
-            let y = [y; SPLAT];
-            a.get(..n)?.chunks(SPLAT).zip(out.chunks_mut(SPLAT)).for_each(|(a, out)| f(a, &y[..a.len()], out));
-        }
-        _ => f(a.get(..n)?, b.get(..n)?, out),
-    }
+    f(a, b, &mut out[from..]);
     Some(())
 }
