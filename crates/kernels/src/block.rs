@@ -2,7 +2,7 @@
 //!
 //! Blocks share their buffer (`ArcArray`), so that slicing, transposing and broadcasting are views and copy nothing.
 
-use chunkwise_types::{DType, Region};
+use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, IxDyn, SliceInfoElem};
 use num_complex::{Complex32, Complex64};
 
@@ -152,6 +152,11 @@ impl Block {
     /// A block of zeros.
     pub fn zeros(dtype: DType, shape: &[u64]) -> Block {
         with_dtype!(dtype, T => T::wrap(ArcArray::from_elem(dims(shape), T::default())))
+    }
+
+    /// A block with the same value everywhere, converted to the dtype.
+    pub fn splat(value: Scalar, dtype: DType, shape: &[u64]) -> Block {
+        crate::create::splat(value, dtype, shape)
     }
 
     /// The dtype.

@@ -6,6 +6,7 @@
 mod context;
 mod error;
 mod evaluate;
+mod prepare;
 mod run;
 mod watch;
 

@@ -1,6 +1,7 @@
 //! The task function.
 
-use crate::evaluate::{Known, evaluate};
+use crate::evaluate::Known;
+use crate::prepare::Prepared;
 use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::bands::Bands;
@@ -44,6 +45,11 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0 };
     let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
+}
+
+/// What a pass evaluates together.
+fn prepare<'s>(program: &'s Program, schedule: &'s Schedule, pass: &Pass) -> Result<Prepared<'s>, (usize, KernelError)> {
+    Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)
 }
 
 struct Run<'a> {
@@ -109,6 +115,7 @@ impl Run<'_> {
         pass: &Pass,
         bands: &Bands,
         schedule: &Schedule,
+        prepared: &mut Prepared<'_>,
         part: &Region,
         known: &mut Known,
         mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
@@ -120,8 +127,8 @@ impl Run<'_> {
             }
             for tile in pass.tiles_of(&band) {
                 self.check()?;
-                let wants: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
-                let blocks = evaluate(self.program, &schedule.types, known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
+                let wants = vec![tile.clone(); pass.wants.len()];
+                let blocks = prepared.evaluate(known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
                 take(&tile, blocks)?;
             }
         }
@@ -134,7 +141,7 @@ impl Run<'_> {
             return Ok(there);
         }
         let schedule = Schedule::new(stage, regions);
-        let arrays = &self.ctx.plan.arrays;
+        let (arrays, program) = (&self.ctx.plan.arrays, self.program);
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
         for phase in &schedule.phases {
             let nodes: Vec<Node<'_>> = phase
@@ -149,7 +156,7 @@ impl Run<'_> {
             for (node, (k, region)) in nodes.iter().zip(&phase.folds) {
                 folds.push(node.start_fold(region).map_err(self.kernel(*k))?);
             }
-            let (stage, task, program) = (self.stage, self.task, self.program);
+            let (stage, task) = (self.stage, self.task);
             let mut fold = |parts: &mut dyn Iterator<Item = Part>| -> Result<(), TaskError> {
                 for (fold, (k, _)) in folds.iter_mut().zip(&phase.folds) {
                     let own: Vec<Part> = parts.take(program.steps[*k].inputs.len()).collect();
@@ -161,13 +168,15 @@ impl Run<'_> {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let bands = Bands::of(arrays, self.program, &schedule, &pass);
                 self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
+                let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
-                    let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
-                    fold(&mut pass.wants.iter().zip(blocks).map(|((_, region), block)| Part { region: region.clone(), block }))?;
+                    let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
+                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
                     continue;
                 }
-                self.tiles(&pass, &bands, &schedule, &pass.wants[0].1, &mut known, |tile, blocks| {
+                self.tiles(&pass, &bands, &schedule, &mut prepared, &pass.wants[0].1, &mut known, |tile, blocks| {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
@@ -180,24 +189,34 @@ impl Run<'_> {
         let bands = Bands::of(arrays, self.program, &schedule, &pass);
         self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
         if pass.tiles.len() <= 1 {
-            let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
+            let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+            let blocks = prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let mut written = Vec::new();
+        let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
         for piece in schedule.pieces(&pass, &grids) {
             let whole: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, piece.clone())).collect();
             if let Some(there) = self.there(stage, &whole) {
                 written.extend(there);
                 continue;
             }
-            let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
-            self.tiles(&pass, &bands, &schedule, &piece, &mut known, |tile, blocks| {
-                let place = tile.relative_to(&piece);
-                out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
-                Ok(())
-            })?;
+            let at = vec![piece.clone(); whole.len()];
+            let out = if !bands.banded.contains(&true) && prepared.direct() && prepared.in_one_part(&known, &at) {
+                // A fused program makes its own, smaller tiles: its outputs are the only blocks.
+                prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
+            } else {
+                let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(program.steps[*k].ty.dtype, &r.shape)).collect();
+                self.tiles(&pass, &bands, &schedule, &mut prepared, &piece, &mut known, |tile, blocks| {
+                    let place = tile.relative_to(&piece);
+                    out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
+                    Ok(())
+                })?;
+                out
+            };
             let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
             written.extend(self.write(stage, &regions, out)?);
         }
