@@ -1,0 +1,35 @@
+"""How Cubed is used: the executor that the variant names, a worker a thread, intermediates not compressed (its advice for local storage)."""
+
+
+def spec(job):
+    import cubed
+
+    return cubed.Spec(
+        work_dir=str(job.work),
+        allowed_mem=job.allowed_mem,
+        executor_name=job.variant or "threads",
+        executor_options={"max_workers": job.threads},
+        zarr_compressor=None,
+    )
+
+
+def arrays(job, *names):
+    import cubed
+
+    s = spec(job)
+    return [cubed.from_zarr(str(job.data / name), spec=s) for name in names]
+
+
+def store(job, **results):
+    import cubed
+
+    # Chunks that are not those of the stored array would be written by several tasks, of which one wins.
+    outputs = job.outputs()
+    aligned = [x if x.chunksize == outputs[name][1] else x.rechunk(outputs[name][1]) for name, x in results.items()]
+    cubed.store(aligned, job.targets(results))
+
+
+def dataset(job):
+    import xarray as xr
+
+    return xr.open_zarr(str(job.data), chunks={}, chunked_array_type="cubed", from_array_kwargs={"spec": spec(job)})
