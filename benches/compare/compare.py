@@ -137,10 +137,12 @@ class Runner:
             print(f"{peer}, {job.name}: {result['status']}\n{words[-3000:]}", file=sys.stderr, flush=True)
         return result
 
+    def confine(self):
+        os.sched_setaffinity(0, self.cpus)
+
     def floor(self, *arguments):
         command = [sys.executable, str(HERE / "floor.py"), *map(str, arguments)]
-        place = lambda: os.sched_setaffinity(0, self.cpus)  # noqa: E731
-        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=place)
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=self.confine)
         if done.returncode != 0:
             sys.exit(f"the limit could not be measured:\n{done.stderr}")
         return json.loads(done.stdout)
@@ -348,12 +350,11 @@ def main():
     args = arguments()
     python = environments.interpreter(args.python)
     base = environments.folder(python)
-    main_python, failed = environments.environment(base, "main", python, args.update)
-    if failed:
-        sys.exit(f"the packages of the comparison could not be installed: {failed}")
     if pathlib.Path(sys.prefix).resolve() != (base / "main").resolve():
-        args = [main_python, "-W", "ignore", *sys.argv]
-        os.execv(main_python, [a for a in args if a != "--update"])
+        python, failed = environments.environment(base, "main", python, args.update)
+        if failed:
+            sys.exit(f"the packages of the comparison could not be installed: {failed}")
+        os.execv(python, [python, "-W", "ignore", *sys.argv])
     import report
 
     document = json.loads(args.from_json.read_text()) if args.from_json else measure_all(args, base)

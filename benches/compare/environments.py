@@ -67,7 +67,7 @@ def tools(base, update=False):
             return None, "needs cargo"
         print("building zarrs_tools, which takes minutes", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as target:
-            env = {**os.environ, "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", target)}
+            env = {**os.environ, "CARGO_TARGET_DIR": target}
             command = ["cargo", "install", "zarrs_tools", "--locked", "--root", str(base / "cargo")]
             done = subprocess.run(command, env=env, capture_output=True, text=True)
         if done.returncode != 0:

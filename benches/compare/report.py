@@ -93,7 +93,9 @@ def markdown(document, plot, target):
                 continue
             variant = f" ({state['variant']})" if state["variant"] else ""
             error = "" if state["error"] is None else "0" if state["error"] == 0 else f"{state['error']:.0e}"
-            spread = f"{seconds(state['wall'])}" if len(state["walls"]) < 2 else f"{seconds(state['wall'])} ≥ {seconds(min(state['walls']))}"
+            spread = (
+                f"{seconds(state['wall'])}" if len(state["walls"]) < 2 else f"{seconds(state['wall'])} ≥ {seconds(min(state['walls']))}"
+            )
             rows.append(
                 [
                     label(line),
@@ -126,7 +128,9 @@ def markdown(document, plot, target):
         f"GEMM {m['gemm'] / 1e9:.0f} GFLOP/s, in one thread {m['gemm 1'] / 1e9:.0f}",
     ]
     text += [f"The machine, on {threads} threads: {', '.join(facts)}.", ""]
-    started = ", ".join(f"{NAMES.get(p.split()[0], p)}{' distributed' if ' ' in p else ''} {seconds(s)}" for p, s in document["starts"].items())
+    started = ", ".join(
+        f"{NAMES.get(p.split()[0], p)}{' distributed' if ' ' in p else ''} {seconds(s)}" for p, s in document["starts"].items()
+    )
     text += [f"Contained in every wall time, a process that only imports its peer: {started}.", ""]
     text += ["Versions: " + ", ".join(f"{name} {version}" for name, version in document["versions"].items()) + ".", ""]
     return "\n".join(text)

@@ -83,10 +83,4 @@ def xarray_beam(job):
     one = source.isel(time=0, drop=True)
     template = xbeam.make_template(xarray.Dataset({"uu": one.u, "vv": one.u, "uv": one.u}))
     with beam.Pipeline(options=options(job)) as p:
-        (
-            p
-            | xbeam.DatasetToChunks(source, chunks)
-            | beam.MapTuple(products)
-            | xbeam.Mean("time")
-            | write(job, template, chunks)
-        )
+        (p | xbeam.DatasetToChunks(source, chunks) | beam.MapTuple(products) | xbeam.Mean("time") | write(job, template, chunks))

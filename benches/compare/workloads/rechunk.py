@@ -3,7 +3,6 @@
 import json
 import os
 
-import numpy as np
 from job import LZ4, example, generator
 
 TITLE = "time slabs to time series"
