@@ -226,8 +226,8 @@ def measure(job, args, runner):
             if not turn:
                 good = {v: r[0]["wall"] for v, r in state["variants"].items() if "status" not in r[0]}
                 state["variant"] = min(good, key=good.get) if good else None
-                if good and max(good.values()) > args.slow:
-                    runner.decided[peer, job.workload] = state["variant"]
+                if max(r[0].get("wall", 0.0) for r in state["variants"].values()) > args.slow:
+                    runner.decided[peer, job.workload] = state["variant"] or next(iter(state["variants"]))
         if kept.exists():
             shutil.rmtree(job.out, ignore_errors=True)
             floors.append(runner.floor("workload", job.save(), kept))

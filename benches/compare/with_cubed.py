@@ -23,10 +23,14 @@ def arrays(job, *names):
 def store(job, **results):
     import cubed
 
-    # Chunks that are not those of the stored array would be written by several tasks, of which one wins.
     outputs = job.outputs()
-    aligned = [x if x.chunksize == outputs[name][1] else x.rechunk(outputs[name][1]) for name, x in results.items()]
-    cubed.store(aligned, job.targets(results))
+
+    def aligned(x, stored):
+        # A block may be several stored chunks; but a stored chunk of several blocks would be written by several tasks, of which one wins.
+        whole = all(block % chunk == 0 or block == n for block, chunk, n in zip(x.chunksize, stored, x.shape, strict=True))
+        return x if whole else x.rechunk(stored)
+
+    cubed.store([aligned(x, outputs[name][1]) for name, x in results.items()], job.targets(results))
 
 
 def dataset(job):

@@ -29,9 +29,11 @@ def reference(job):
 
 
 def cubed(job):
+    import cubed
     import with_cubed as c
 
-    (x,) = c.arrays(job, "x")
+    # A task for every chunk would take minutes; blocks of a thousand chunks are what a user would ask for.
+    x = cubed.from_array(job.source("x"), chunks=(1000 * LENGTH,), spec=c.spec(job))
     c.store(job, y=x + 1)
 
 
@@ -39,7 +41,6 @@ def dask(job):
     import dask.array as da
     import with_dask as d
 
-    # A task for every chunk would take minutes; blocks of a thousand chunks are what a Dask user would ask for.
     x = da.from_zarr(str(job.data / "x"), chunks=(1000 * LENGTH,))
     d.store(job, y=x + 1)
 
