@@ -69,8 +69,12 @@ class Runner:
         self.args, self.base = args, base
         # A copy, so that a build meanwhile changes nothing.
         self.binary = str(args.directory / "chunkwise")
-        shutil.copy(os.environ.get("CHUNKWISE_BIN") or ROOT / "target/release/chunkwise", self.binary)
+        binary = pathlib.Path(os.environ.get("CHUNKWISE_BIN") or ROOT / "target/release/chunkwise")
+        if not binary.is_file():
+            sys.exit(f"there is no {binary}: build it with cargo build --release -p chunkwise-cli, or set CHUNKWISE_BIN")
+        shutil.copy(binary, self.binary)
         self.decided = {}  # how a peer is run, of workloads where trying is slow
+        self.ended = {}  # what ended all runs of a peer over uncompressed inputs; it is not tried again over compressed ones
         self.cpus = sorted(os.sched_getaffinity(0))[: args.threads]
         self.pythons, self.tools = {}, None
         for peer in args.peers:
@@ -191,6 +195,9 @@ def measure(job, args, runner):
     for peer in args.peers:
         if peer == "chunkwise" or hasattr(job.module, peer):
             variants = VARIANTS_OF_WORKLOAD.get((peer, job.workload)) or VARIANTS.get(peer, [""])
+            if (peer, job.workload) in runner.ended:
+                line["peers"][peer] = {"status": f"{runner.ended[peer, job.workload]} (uncompressed)"}
+                continue
             if (peer, job.workload) in runner.decided:
                 variants = [runner.decided[peer, job.workload]]
             peers[peer] = {"variants": {v: [] for v in variants}, "variant": None}
@@ -233,6 +240,8 @@ def measure(job, args, runner):
             floors.append(runner.floor("workload", job.save(), kept))
     for peer, state in peers.items():
         line["peers"][peer] = summary(state)
+        if all(r[0].get("late") or r[0].get("code") == -9 for r in state["variants"].values()):
+            runner.ended[peer, job.workload] = line["peers"][peer]["status"]
     if floors:
         line["floor"] = min(floors, key=lambda f: f["wall"])
     return line

@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import os
 import pathlib
+import shutil
 import sys
 import time
 
@@ -114,7 +115,11 @@ def encode_and_write(chunks, scratch, threads):
         start()
         for number, (path, size, itemsize) in enumerate(chunks.part(index, threads)):
             data = pathlib.Path(path).read_bytes()
-            target = scratch / f"{index}-{number}"
+            # A hundred files a folder, and folders that no two processes share: creating files in one folder is serial.
+            folder = scratch / f"{index}-{number // 100}"
+            if number % 100 == 0:
+                folder.mkdir()
+            target = folder / str(number)
             if size is None:
                 began = time.perf_counter()
                 write(target, memoryview(data))
@@ -128,9 +133,7 @@ def encode_and_write(chunks, scratch, threads):
 
     scratch.mkdir()
     seconds = max(parallel(threads, work))
-    for path in scratch.iterdir():
-        path.unlink()
-    scratch.rmdir()
+    shutil.rmtree(scratch)
     return seconds
 
 

@@ -4,7 +4,7 @@
 def options(job):
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    return PipelineOptions(runner="DirectRunner", direct_num_workers=job.threads, direct_running_mode="multi_threading")
+    return PipelineOptions([], runner="DirectRunner", direct_num_workers=job.threads, direct_running_mode="multi_threading")
 
 
 def write(job, template, chunks):

@@ -83,12 +83,12 @@ def zarrs_reencode(job):
     codecs = [{"name": "blosc", "configuration": {**LZ4, "typesize": 4, "blocksize": 0}}] if job.compressed else []
     # Each chunk is a shard of one, because version 0.8.1 ignores the chunk shape otherwise.
     chunks = ",".join(map(str, outputs(job)["x"][1]))
-    # A cache as large as the limit: without one every output chunk would read whole input chunks again.
+    # A cache that holds the whole source: without one every output chunk would read whole input chunks again.
     command = [
         os.path.join(job.tools, "zarrs_reencode"),
         *("--chunk-shape", chunks, "--shard-shape", chunks),
         *("--bytes-to-bytes-codecs", json.dumps(codecs)),
-        *("--concurrent-chunks", str(job.threads), "--cache-size", str(job.allowed_mem)),
+        *("--concurrent-chunks", str(job.threads), "--cache-size", str(round(2e9 * job.gigabytes))),
         *(str(job.data / "x"), str(job.out / "x")),
     ]
     os.execv(command[0], command)
