@@ -9,6 +9,7 @@ mod evaluate;
 mod run;
 mod watch;
 
+pub use chunkwise_kernels::Cores;
 pub use context::TaskContext;
 pub use error::{ErrorClass, TaskError};
 pub use run::{run_task, task_need};

@@ -1,0 +1,272 @@
+//! Loops over slices, compiled for several instruction sets and chosen at run time.
+//!
+//! The functions are branch-free scalar code; the compiler turns the loop over a block of elements into vector code. Each
+//! result depends on its argument alone, never on its place in the slice: what is left behind the last whole block goes through
+//! the same code in a padded block.
+
+use std::sync::OnceLock;
+
+/// What differs between instruction sets: whether a * b + c is one rounding.
+pub(crate) trait Arch: Copy {
+    /// `fma` rounds once.
+    const FUSED: bool;
+
+    /// a * b + c
+    #[inline(always)]
+    fn fma(a: f64, b: f64, c: f64) -> f64 {
+        if Self::FUSED { a.mul_add(b, c) } else { a * b + c }
+    }
+
+    /// a * b + c
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        if Self::FUSED { a.mul_add(b, c) } else { a * b + c }
+    }
+}
+
+/// Fused multiply-add is one instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Fused;
+
+impl Arch for Fused {
+    const FUSED: bool = true;
+}
+
+/// Without fused multiply-add.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain;
+
+impl Arch for Plain {
+    const FUSED: bool = false;
+}
+
+/// The instruction sets that loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// What every machine of the target has, without fused multiply-add.
+    Portable,
+    /// aarch64: NEON, which every such machine has.
+    Neon,
+    /// x86-64-v3: AVX2 and FMA.
+    Avx2,
+    /// x86-64-v4: AVX-512 F, BW, CD, DQ and VL.
+    Avx512,
+}
+
+impl Level {
+    /// The levels that this machine can run, the best last.
+    ///
+    /// ```
+    /// # use chunkwise_math::Level;
+    /// assert_eq!(Level::available()[0], Level::Portable);
+    /// ```
+    pub fn available() -> Vec<Level> {
+        let mut levels = vec![Level::Portable];
+        #[cfg(target_arch = "aarch64")]
+        levels.push(Level::Neon);
+        #[cfg(target_arch = "x86_64")]
+        {
+            if pulp::x86::V3::is_available() {
+                levels.push(Level::Avx2);
+            }
+            if pulp::x86::V4::is_available() {
+                levels.push(Level::Avx512);
+            }
+        }
+        levels
+    }
+
+    /// The best level of this machine, found out once.
+    pub fn best() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(|| Level::available().pop().unwrap_or(Level::Portable))
+    }
+}
+
+/// A function of one argument.
+pub(crate) trait Unary<T>: Copy {
+    /// Some arguments go to `slow`.
+    const RARE: bool = false;
+
+    /// Branch-free; anything may come out where `rare`.
+    fn value<A: Arch>(self, x: T) -> T;
+
+    /// Whether `value` does not cover x.
+    #[inline(always)]
+    fn rare(self, _: T) -> bool {
+        false
+    }
+
+    /// The function where `rare`, one element at a time.
+    #[inline(always)]
+    fn slow(self, x: T) -> T {
+        x
+    }
+}
+
+/// A function of two arguments.
+pub(crate) trait Binary<T>: Copy {
+    /// Some arguments go to `slow`.
+    const RARE: bool = false;
+
+    /// Branch-free; anything may come out where `rare`.
+    fn value<A: Arch>(self, x: T, y: T) -> T;
+
+    /// Whether `value` does not cover x, y.
+    #[inline(always)]
+    fn rare(self, _: T, _: T) -> bool {
+        false
+    }
+
+    /// The function where `rare`, one element at a time.
+    #[inline(always)]
+    fn slow(self, x: T, _: T) -> T {
+        x
+    }
+}
+
+/// Elements a block: several vectors of every kind, so that chains of dependent operations overlap.
+const BLOCK: usize = 64;
+
+/// Something to run with the features of an instruction set enabled.
+trait Job {
+    fn run<A: Arch>(self);
+}
+
+/// [`Job`] as pulp wants it.
+struct Enabled<J>(J);
+
+impl<J: Job> pulp::NullaryFnOnce for Enabled<J> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.0.run::<Fused>();
+    }
+}
+
+#[inline]
+fn run<J: Job>(level: Level, job: J) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => match pulp::x86::V4::try_new() {
+            Some(v4) => v4.vectorize(Enabled(job)),
+            None => job.run::<Plain>(),
+        },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => match pulp::x86::V3::try_new() {
+            Some(v3) => v3.vectorize(Enabled(job)),
+            None => job.run::<Plain>(),
+        },
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => job.run::<Fused>(),
+        _ => job.run::<Plain>(),
+    }
+}
+
+struct Map<'a, T, F> {
+    f: F,
+    xs: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
+    #[inline(always)]
+    fn block<A: Arch>(f: F, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        for (o, &x) in out.iter_mut().zip(xs) {
+            *o = f.value::<A>(x);
+        }
+        if F::RARE && xs.iter().fold(false, |any, &x| any | f.rare(x)) {
+            Self::slow(f, xs, out);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow(f: F, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        for (o, &x) in out.iter_mut().zip(xs) {
+            if f.rare(x) {
+                *o = f.slow(x);
+            }
+        }
+    }
+}
+
+impl<T: Copy + Default, F: Unary<T>> Job for Map<'_, T, F> {
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Map { f, xs, out } = self;
+        let n = xs.len().min(out.len());
+        let (blocks, rest) = xs[..n].as_chunks::<BLOCK>();
+        let (out_blocks, out_rest) = out[..n].as_chunks_mut::<BLOCK>();
+        for (x, o) in blocks.iter().zip(out_blocks) {
+            Self::block::<A>(f, x, o);
+        }
+        if !rest.is_empty() {
+            let (mut x, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+            x[..rest.len()].copy_from_slice(rest);
+            Self::block::<A>(f, &x, &mut o);
+            out_rest.copy_from_slice(&o[..rest.len()]);
+        }
+    }
+}
+
+struct Map2<'a, T, F> {
+    f: F,
+    xs: &'a [T],
+    ys: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
+    #[inline(always)]
+    fn block<A: Arch>(f: F, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
+            *o = f.value::<A>(x, y);
+        }
+        if F::RARE && xs.iter().zip(ys).fold(false, |any, (&x, &y)| any | f.rare(x, y)) {
+            Self::slow(f, xs, ys, out);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow(f: F, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
+            if f.rare(x, y) {
+                *o = f.slow(x, y);
+            }
+        }
+    }
+}
+
+impl<T: Copy + Default, F: Binary<T>> Job for Map2<'_, T, F> {
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let Map2 { f, xs, ys, out } = self;
+        let n = xs.len().min(ys.len()).min(out.len());
+        let (x_blocks, x_rest) = xs[..n].as_chunks::<BLOCK>();
+        let (y_blocks, y_rest) = ys[..n].as_chunks::<BLOCK>();
+        let (out_blocks, out_rest) = out[..n].as_chunks_mut::<BLOCK>();
+        for ((x, y), o) in x_blocks.iter().zip(y_blocks).zip(out_blocks) {
+            Self::block::<A>(f, x, y, o);
+        }
+        if !x_rest.is_empty() {
+            let (mut x, mut y, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK], [T::default(); BLOCK]);
+            x[..x_rest.len()].copy_from_slice(x_rest);
+            y[..y_rest.len()].copy_from_slice(y_rest);
+            Self::block::<A>(f, &x, &y, &mut o);
+            out_rest.copy_from_slice(&o[..x_rest.len()]);
+        }
+    }
+}
+
+/// out[i] = f(xs[i]) for as many elements as both have.
+pub(crate) fn map<T: Copy + Default, F: Unary<T>>(level: Level, f: F, xs: &[T], out: &mut [T]) {
+    run(level, Map { f, xs, out });
+}
+
+/// out[i] = f(xs[i], ys[i]) for as many elements as all three have.
+pub(crate) fn map2<T: Copy + Default, F: Binary<T>>(level: Level, f: F, xs: &[T], ys: &[T], out: &mut [T]) {
+    run(level, Map2 { f, xs, ys, out });
+}

@@ -1,0 +1,94 @@
+//! Small branch-free pieces that all functions share.
+
+use crate::arch::Arch;
+
+/// Adding and taking off 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
+pub(crate) const SHIFT: f64 = 6_755_399_441_055_744.0;
+
+/// Marks full precision (`false`) or the 30 bits that an `f32` result needs (`true`) as a constant argument.
+pub(crate) const FULL: bool = false;
+/// See [`FULL`].
+pub(crate) const SHORT: bool = true;
+
+/// Both values are computed, so that the compiler makes a blend of it.
+#[inline(always)]
+pub(crate) fn select<T>(condition: bool, yes: T, no: T) -> T {
+    if condition { yes } else { no }
+}
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+#[inline(always)]
+pub(crate) fn horner<A: Arch, const N: usize>(x: f64, c: &[f64; N]) -> f64 {
+    let mut y = c[N - 1];
+    let mut i = N - 1;
+    while i > 0 {
+        i -= 1;
+        y = A::fma(y, x, c[i]);
+    }
+    y
+}
+
+/// As [`horner`] for `f32`.
+#[inline(always)]
+pub(crate) fn horner32<A: Arch, const N: usize>(x: f32, c: &[f32; N]) -> f32 {
+    let mut y = c[N - 1];
+    let mut i = N - 1;
+    while i > 0 {
+        i -= 1;
+        y = A::fma32(y, x, c[i]);
+    }
+    y
+}
+
+/// a + b as a sum of two numbers, without error (Knuth).
+#[inline(always)]
+pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    let t = s - a;
+    (s, (a - (s - t)) + (b - t))
+}
+
+/// a + b as a sum of two numbers, without error where |a| >= |b| or a = 0 (Dekker).
+#[inline(always)]
+pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    (s, (a - s) + b)
+}
+
+/// a * b as a sum of two numbers: exact with fused multiply-add, otherwise by Dekker's splitting, which needs |a|, |b| < 2^970.
+#[inline(always)]
+pub(crate) fn two_product<A: Arch>(a: f64, b: f64) -> (f64, f64) {
+    let p = a * b;
+    if A::FUSED {
+        (p, A::fma(a, b, -p))
+    } else {
+        let (ah, al) = split(a);
+        let (bh, bl) = split(b);
+        (p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
+    }
+}
+
+/// The upper 26 bits and the rest.
+#[inline(always)]
+fn split(a: f64) -> (f64, f64) {
+    let h = f64::from_bits(a.to_bits() & 0xffff_ffff_f800_0000);
+    (h, a - h)
+}
+
+/// The integer nearest to x, |x| < 2^51, as a float and in the low bits of a wrapped integer.
+#[inline(always)]
+pub(crate) fn nearest(shifted: f64) -> (f64, u64) {
+    (shifted - SHIFT, shifted.to_bits().wrapping_sub(SHIFT.to_bits()))
+}
+
+/// 2^(k - 1023) for 0 < k < 2047.
+#[inline(always)]
+pub(crate) fn biased_power(k: u64) -> f64 {
+    f64::from_bits(k << 52)
+}
+
+/// 2^k for -1022 <= k <= 1023.
+#[inline(always)]
+pub(crate) fn power(k: u64) -> f64 {
+    biased_power(k.wrapping_add(1023))
+}

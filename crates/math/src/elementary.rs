@@ -1,0 +1,239 @@
+//! The trait [`Elementary`], and what joins functions, precisions and loops.
+
+use crate::arch::{Arch, Binary, Level, Unary, map, map2};
+use crate::bits::{FULL, SHORT};
+use crate::{exp, inverse, log, power, single, trig};
+
+/// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count. `large` goes to the standard library.
+macro_rules! unary {
+    ($($name:ident = $module:ident::$function:ident $(large $slow:path)? $(, $single:ident)?;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+
+        impl Unary<f64> for $name {
+            #[inline(always)]
+            fn value<A: Arch>(self, x: f64) -> f64 {
+                $module::$function::<A, FULL>(x)
+            }
+
+            $(
+            const RARE: bool = true;
+
+            #[inline(always)]
+            fn rare(self, x: f64) -> bool {
+                x.abs() > trig::LARGE
+            }
+
+            #[inline(always)]
+            fn slow(self, x: f64) -> f64 {
+                $slow(x)
+            }
+            )?
+        }
+
+        impl Unary<f32> for $name {
+            #[inline(always)]
+            fn value<A: Arch>(self, x: f32) -> f32 {
+                $(if true {
+                    return single::$single::<A>(x);
+                })?
+                $module::$function::<A, SHORT>(f64::from(x)) as f32
+            }
+
+            $(
+            const RARE: bool = true;
+
+            #[inline(always)]
+            fn rare(self, x: f32) -> bool {
+                x.abs() > trig::LARGE_SHORT
+            }
+
+            #[inline(always)]
+            fn slow(self, x: f32) -> f32 {
+                $slow(f64::from(x)) as f32
+            }
+            )?
+        }
+    )*};
+}
+
+unary! {
+    Exp = exp::exp, exp;
+    Exp2 = exp::exp2, exp2;
+    Expm1 = exp::expm1, expm1;
+    Log = log::log, log;
+    Log2 = log::log2, log2;
+    Log10 = log::log10, log10;
+    Log1p = log::log1p;
+    Sin = trig::sin large f64::sin;
+    Cos = trig::cos large f64::cos;
+    Tan = trig::tan large f64::tan;
+    Asin = inverse::asin, asin;
+    Acos = inverse::acos, acos;
+    Atan = inverse::atan, atan;
+    Sinh = exp::sinh;
+    Cosh = exp::cosh;
+    Tanh = exp::tanh, tanh;
+    Asinh = log::asinh;
+    Acosh = log::acosh;
+    Atanh = log::atanh;
+}
+
+/// Declares a function of two arguments, as [`unary`] does.
+macro_rules! binary {
+    ($($name:ident = $module:ident::$function:ident $(rare $rare:path, $slow:path)?;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+
+        impl Binary<f64> for $name {
+            #[inline(always)]
+            fn value<A: Arch>(self, x: f64, y: f64) -> f64 {
+                $module::$function::<A, FULL>(x, y)
+            }
+
+            $(
+            const RARE: bool = true;
+
+            #[inline(always)]
+            fn rare(self, x: f64, y: f64) -> bool {
+                $rare(x, y)
+            }
+
+            #[inline(always)]
+            fn slow(self, x: f64, y: f64) -> f64 {
+                $slow(x, y)
+            }
+            )?
+        }
+
+        impl Binary<f32> for $name {
+            #[inline(always)]
+            fn value<A: Arch>(self, x: f32, y: f32) -> f32 {
+                $module::$function::<A, SHORT>(f64::from(x), f64::from(y)) as f32
+            }
+        }
+    )*};
+}
+
+binary! {
+    Pow = power::pow;
+    Atan2 = inverse::atan2 rare inverse::atan2_rare, f64::atan2;
+    Hypot = power::hypot rare power::hypot_rare, f64::hypot;
+    Logaddexp = power::logaddexp;
+}
+
+/// pow with one exponent for all elements.
+#[derive(Clone, Copy)]
+pub(crate) struct PowBy<T>(pub(crate) T);
+
+impl<T: Copy> Unary<T> for PowBy<T>
+where
+    Pow: Binary<T>,
+{
+    #[inline(always)]
+    fn value<A: Arch>(self, x: T) -> T {
+        Pow.value::<A>(x, self.0)
+    }
+}
+
+/// Declares the trait and implements it for both types.
+macro_rules! elementary {
+    (
+        $($(#[$doc:meta])* $name:ident $type:ident;)*
+        ; two $($(#[$doc2:meta])* $name2:ident $type2:ident;)*
+    ) => {
+        /// Elementary functions, element by element: `out[i] = f(xs[i])`.
+        ///
+        /// All slices should have one length; what goes beyond the shortest is neither read nor written. Nothing panics. Errors are
+        /// listed in the [crate's table](crate).
+        ///
+        /// ```
+        /// # use chunkwise_math::Elementary;
+        /// let mut out = [0.0; 3];
+        /// f64::exp(&[0.0, 1.0, f64::NEG_INFINITY], &mut out);
+        /// assert_eq!(out, [1.0, std::f64::consts::E, 0.0]);
+        /// ```
+        pub trait Elementary: Copy + private::Sealed {
+            $($(#[$doc])* fn $name(xs: &[Self], out: &mut [Self]);)*
+            $($(#[$doc2])* fn $name2(xs: &[Self], ys: &[Self], out: &mut [Self]);)*
+
+            /// xs to the power of one y; the same as [`Elementary::pow`] with that y everywhere.
+            fn pow_scalar(xs: &[Self], y: Self, out: &mut [Self]);
+        }
+
+        elementary!(@impl f64, $($name $type)*; $($name2 $type2)*);
+        elementary!(@impl f32, $($name $type)*; $($name2 $type2)*);
+    };
+    (@impl $t:ty, $($name:ident $type:ident)*; $($name2:ident $type2:ident)*) => {
+        impl Elementary for $t {
+            $(fn $name(xs: &[Self], out: &mut [Self]) {
+                map(Level::best(), $type, xs, out);
+            })*
+            $(fn $name2(xs: &[Self], ys: &[Self], out: &mut [Self]) {
+                map2(Level::best(), $type2, xs, ys, out);
+            })*
+
+            fn pow_scalar(xs: &[Self], y: Self, out: &mut [Self]) {
+                map(Level::best(), PowBy(y), xs, out);
+            }
+        }
+    };
+}
+
+elementary! {
+    /// e to the power of x.
+    exp Exp;
+    /// 2 to the power of x.
+    exp2 Exp2;
+    /// exp(x) - 1, accurate near zero.
+    expm1 Expm1;
+    /// The natural logarithm; -inf at zero, NaN below.
+    log Log;
+    /// The logarithm in base 2, exact at powers of two.
+    log2 Log2;
+    /// The logarithm in base 10.
+    log10 Log10;
+    /// log(1 + x), accurate near zero.
+    log1p Log1p;
+    /// The sine of x in radians. Beyond 2^27 (`f32`: 2^20) the standard library computes it, at its speed.
+    sin Sin;
+    /// The cosine; large arguments as with [`Elementary::sin`].
+    cos Cos;
+    /// The tangent; large arguments as with [`Elementary::sin`].
+    tan Tan;
+    /// The arcsine; NaN outside of [-1, 1].
+    asin Asin;
+    /// The arccosine; NaN outside of [-1, 1].
+    acos Acos;
+    /// The arctangent.
+    atan Atan;
+    /// The hyperbolic sine.
+    sinh Sinh;
+    /// The hyperbolic cosine.
+    cosh Cosh;
+    /// The hyperbolic tangent.
+    tanh Tanh;
+    /// The inverse hyperbolic sine.
+    asinh Asinh;
+    /// The inverse hyperbolic cosine; NaN below 1.
+    acosh Acosh;
+    /// The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
+    atanh Atanh;
+    ; two
+    /// x to the power of y. The special cases are those of C99: 1 to any power and anything to the power of 0 are 1, NaN included; a
+    /// negative number to a power that is no integer is NaN.
+    pow Pow;
+    /// The angle of the point (y, x): the first argument is y.
+    atan2 Atan2;
+    /// sqrt(x^2 + y^2) without overflow in between; infinite if either is, even beside NaN.
+    hypot Hypot;
+    /// log(exp(x) + exp(y)) without overflow in between.
+    logaddexp Logaddexp;
+}
+
+mod private {
+    /// Keeps implementations in this crate.
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}

@@ -1,0 +1,72 @@
+//! A result depends on its argument alone.
+
+use super::*;
+
+fn check<T: Real>(ones: Table1<T>, twos: Table2<T>, mut draw: impl FnMut() -> T) {
+    let xs: Vec<T> = (0..200).map(|_| draw()).collect();
+    let ys: Vec<T> = (0..200).map(|_| draw()).collect();
+    let bits = |out: &[T]| out.iter().map(|&y| y.bits()).collect::<Vec<_>>();
+    let mut of_fused: Option<Vec<Vec<u64>>> = None;
+    for level in Level::available() {
+        let mut all = Vec::new();
+        for (name, f, ..) in &ones {
+            let mut whole = vec![T::default(); 200];
+            f(level, &xs, &mut whole);
+            for n in 0..=70 {
+                for start in [0, 1, 64, 130] {
+                    let mut part = vec![T::default(); n];
+                    f(level, &xs[start..start + n], &mut part);
+                    assert_eq!(bits(&part), bits(&whole[start..start + n]), "{name} {level:?}: {n} from {start}");
+                }
+            }
+            all.push(bits(&whole));
+        }
+        for (name, f, ..) in &twos {
+            let mut whole = vec![T::default(); 200];
+            f(level, &xs, &ys, &mut whole);
+            for n in 0..=70 {
+                let mut part = vec![T::default(); n];
+                f(level, &xs[3..3 + n], &ys[3..3 + n], &mut part);
+                assert_eq!(bits(&part), bits(&whole[3..3 + n]), "{name} {level:?}: {n}");
+            }
+            all.push(bits(&whole));
+        }
+        if level != Level::Portable {
+            let first = of_fused.get_or_insert_with(|| all.clone());
+            assert_eq!(*first, all, "{level:?}");
+        }
+    }
+}
+
+#[test]
+fn doubles_are_the_same_everywhere() {
+    let mut random = Random(1);
+    check(ones64(), twos64(), || random.f64());
+}
+
+#[test]
+fn singles_are_the_same_everywhere() {
+    let mut random = Random(2);
+    check(ones32(), twos32(), || random.f32());
+}
+
+#[test]
+fn the_shortest_slice_counts() {
+    let mut out = [9.0; 3];
+    map(Level::best(), Exp, &[0.0; 2], &mut out);
+    assert_eq!(out, [1.0, 1.0, 9.0]);
+    map2(Level::best(), Hypot, &[3.0_f32; 5], &[4.0; 1], &mut []);
+}
+
+#[test]
+fn one_exponent_is_the_same_as_many() {
+    use crate::Elementary;
+    let mut random = Random(3);
+    let xs: Vec<f64> = (0..300).map(|_| random.f64()).collect();
+    for y in [0.0, -0.0, 0.5, 2.0, 3.0, -1.5, 1e300, f64::INFINITY, f64::NAN] {
+        let (mut a, mut b) = (vec![0.0; 300], vec![0.0; 300]);
+        f64::pow_scalar(&xs, y, &mut a);
+        f64::pow(&xs, &[y; 300], &mut b);
+        assert!(a.iter().zip(&b).all(|(a, b)| a.bits() == b.bits()));
+    }
+}
