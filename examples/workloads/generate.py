@@ -127,8 +127,13 @@ def latlon(small):
     return (19, 36) if small else (721, 1440)
 
 
+def half_degree(small):
+    """A coarser grid, so that a gigabyte holds more than two years of days: with one year every group has one member."""
+    return (19, 36) if small else (361, 720)
+
+
 def climatology(store, steps, small):
-    shape = latlon(small)
+    shape = half_degree(small)
     store.random("x", (steps, *shape), (30, *shape), ("time", "lat", "lon"), offset=15.0, spread=5.0)
     store.time(steps)
     store.grid(*shape)
@@ -152,7 +157,7 @@ def step_bytes(name, small):
         "quadratic_means": lambda: 2 * 4 * size(means_like(small)),
         "vorticity": lambda: 2 * 4 * size(means_like(small)),
         "tem": lambda: 4 * 4 * size(tem_like(small)),
-        "climatology": lambda: 4 * size(latlon(small)),
+        "climatology": lambda: 4 * size(half_degree(small)),
         "rechunk": lambda: 4 * size(latlon(small)),
         "ata": lambda: 8 * (100 if small else 1000),
     }[name]()

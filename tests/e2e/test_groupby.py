@@ -128,6 +128,13 @@ def test_anomalies(tmp_path, part):
     assert_close(out["a"], (groups - groups.mean()).transpose("time", "lat", "lon").values, 64, 64)
 
 
+def test_anomalies_of_a_reversed_array(tmp_path):
+    x = store(tmp_path, 400, "D", (60, 3, 4)).x
+    out = run(tmp_path, {"a": 'x[::-1] - sel(groupby_mean(x, "time.month"), "time.month", like=x[::-1])'})
+    groups = x.groupby("time.month")
+    assert_close(out["a"], (groups - groups.mean()).transpose("time", "lat", "lon").values[::-1], 64, 64)
+
+
 def test_float32_and_result_in_xarray(tmp_path):
     x = store(tmp_path, 730, "D", (50, 3, 4), dtype="float32").x
     run(tmp_path, {"c": 'groupby_mean(x, "time.month")', "a": 'x - sel(c, "time.month")'})
@@ -178,6 +185,8 @@ def test_only_labels_that_occur(tmp_path):
     ('groupby_mean(x, "tim.month")', ["tim"]),
     ('sel(x, "time.month")', [("month", "time")]),
     ('groupby_sum(diff(x, axis=0), "time.month")', ["time", "shifted"]),
+    ('x[::-1] - sel(groupby_mean(x, "time.month"), "time.month")', ["time", "reversed", "like"]),
+    ('mean(sqrt(1.0 * sel(groupby_mean(x, "time.month"), "time.month")) * roll(x, 3, axis=0), axis=0)', ["time", "like"]),
     ("groupby_sum(x, [0, 1])", ["2 labels", "60"]),
     ('groupby_min(astype(x, "complex64"), "time.month")', ["complex64"]),
     ('groupby_sum(x, "time.month", ddof=1)', ["ddof"]),

@@ -135,3 +135,50 @@ def test_fused_operands(check):
     both = {"x": (x, (8, 7)), "y": (y, (6, 9))}
     exprs = ["(x * 2 + 1) @ (y - 1)", "sqrt(abs(x)) @ y[:, ::-1]", "sum(x @ y, axis=0)", "(x @ y) - mean(x @ y)", "x[::2] @ y"]
     check([Case(e, both, ulps=64, scale=64 * 9 * 20 * 30) for e in exprs])
+
+
+def conditioned(seed, m, n, dtype, condition):
+    """A matrix with singular values from 1 to 1 / condition."""
+    rng = np.random.default_rng(seed)
+    u, _ = np.linalg.qr(rng.standard_normal((m, n)))
+    v, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    return ((u * np.geomspace(1, 1 / condition, n)) @ v.T).astype(dtype)
+
+
+QR_CASES = [
+    (1, 1, (1, 1)), (5, 5, (2, 3)), (40, 7, (40, 7)), (200, 16, (16, 16)), (200, 16, (7, 5)), (333, 10, (50, 4)), (64, 64, (9, 64)),
+    (300000, 8, (30000, 8)), (40000, 50, (7000, 20)), (30000, 120, (500, 120)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("condition", [1e1, 1e12])
+def test_qr(run, dtype, condition):
+    for seed, (m, n, chunks) in enumerate(QR_CASES):
+        a = conditioned(seed, m, n, dtype, condition)
+        outputs = run({"arrays": {"q": "qr_q(a)", "r": "qr_r(a)"}}, {"a": (a, chunks)}).outputs
+        q, r = outputs["q"], outputs["r"]
+        assert q.dtype == r.dtype == a.dtype and q.shape == (m, n) and r.shape == (n, n)
+        eps = np.finfo(dtype).eps
+        q, r, a = q.astype("f8"), r.astype("f8"), a.astype("f8")
+        size = np.linalg.norm(a)
+        assert np.abs(q.T @ q - np.eye(n)).max() < 30 * n * eps, (m, n, chunks)
+        assert np.linalg.norm(q @ r - a) < 30 * n * eps * size, (m, n, chunks)
+        assert (np.diag(r) >= 0).all() and (np.tril(r, -1) == 0).all()
+        if condition < 100:
+            want = np.linalg.qr(a, mode="r")
+            want *= np.where(np.diag(want) < 0, -1, 1)[:, None]
+            assert np.abs(r - want).max() < 100 * n * eps * size * condition, (m, n, chunks)
+
+
+def test_what_qr_refuses(run):
+    x = np.ones((3, 4))
+    refused = [
+        ("qr_q(x)", x, "at least as many rows"),
+        ("qr_r(x[0])", x, "a matrix is needed"),
+        ("qr_q(x)", np.ones((4, 3), "complex128"), "not supported"),
+    ]
+    for expr, values_of_x, why in refused:
+        run({"arrays": {"y": expr}}, {"x": values_of_x}, check=False).failed(why)
+    done = run({"arrays": {"r": "qr_r(x)"}}, {"x": np.arange(12).reshape(4, 3)})
+    assert done.outputs["r"].dtype == np.float64

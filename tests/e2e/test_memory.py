@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise, read_array, write_pipeline
+from harness import chunkwise, read_array, values, write_array, write_pipeline
 
 PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
 MB = 1_000_000
@@ -120,3 +120,21 @@ def len_of(axis):
     if "regular" in axis:
         return -(-axis["regular"]["len"] // max(1, axis["regular"]["size"]))
     return len(axis["irregular"])
+
+
+def test_intermediates_stay_in_memory_while_there_is_room(tmp_path):
+    x = values(3, (400, 150, 100), "float32", -1, 1)
+    write_array(tmp_path / "in.zarr", x, (10, 150, 100), ["t", "y", "x"])
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"r": "sqrt(abs(x))"}, {"out.zarr/r": "r"})
+    text = json.loads(path.read_text())
+    # One stage an operation, so that the first passes 24 MB to the second.
+    path.write_text(json.dumps({**text, "spec": {**text.get("spec", {}), "fuse": False}}))
+    want = np.sqrt(np.abs(x))
+    roomy = chunkwise("run", path, "--allowed-mem", "400MB", "--json").ok().report
+    assert roomy["bytes_spilled"] == 0
+    np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), want)
+    kept = chunkwise("run", path, "--allowed-mem", "400MB", "--json", "--keep", "--overwrite").ok().report
+    assert kept["bytes_spilled"] > 10 * MB and any((tmp_path / "work" / kept["id"]).rglob("c/*"))
+    tight = chunkwise("run", path, "--allowed-mem", "80MB", "--json", "--overwrite").ok().report
+    assert tight["bytes_spilled"] > 0 and tight["peak_memory"] < 80 * MB
+    np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), want)

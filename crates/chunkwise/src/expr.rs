@@ -5,7 +5,7 @@ use crate::{Error, Session, decode_cf, open};
 use chunkwise_executor::{RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
 use chunkwise_ops::elementwise::{Operand, astype, elementwise};
-use chunkwise_ops::{Array, OpError, index, linalg, manipulate, reduce};
+use chunkwise_ops::{Array, OpError, index, linalg, manipulate, qr, reduce};
 use chunkwise_storage::{ArrayIo, Location, Store, open_array};
 use chunkwise_types::{AxisChunks, ByteSize, ChunkGrid, DType, Region, Scalar};
 use std::ops;
@@ -293,6 +293,15 @@ impl Expr {
     /// The matrix product.
     pub fn matmul(&self, other: &Expr) -> Expr {
         self.then(|a| linalg::matmul(a, other.0.as_ref().map_err(OpError::clone)?))
+    }
+
+    /// The factors Q and R of a matrix with at least as many rows as columns, R with a non-negative diagonal. See
+    /// [`chunkwise_ops::qr::qr`].
+    pub fn qr(&self) -> (Expr, Expr) {
+        match self.0.as_ref().map_err(OpError::clone).and_then(qr::qr) {
+            Ok((q, r)) => (Expr(Ok(q)), Expr(Ok(r))),
+            Err(e) => (Expr(Err(e.clone())), Expr(Err(e))),
+        }
     }
 
     /// Stored on the way in chunks of these lengths; dimensions that are not named keep theirs.

@@ -1,7 +1,7 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
 use crate::coordinates::{self, as_floats};
-use crate::provenance::{Origin, Provenance};
+use crate::provenance::{Origin, Provenance, misplaced};
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
@@ -126,6 +126,15 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
             Value::Scalar(s) => chunkwise_ops::create::full(&[], s, s.default_dtype(), None)?,
             _ => return Err(doc.error(span, "an output must be an array", "this is none").into()),
         };
+        if let Some(dim) = misplaced(&mut Provenance::default(), std::iter::once(array.clone())) {
+            let message = format!(
+                "sel() takes the labels of every '{dim}' of the inputs, but its result meets an array whose '{dim}' was sliced, reversed or shifted"
+            );
+            let e = doc.error(output.array.span.clone(), message, "this output");
+            return Err(e
+                .with_help_opt(Some(format!("name the array that it should follow: sel(..., \"{dim}....\", like=that array)")))
+                .into());
+        }
         let url = Location::parse(&output.url.value, Some(base))?;
         if sources.iter().any(|s| overlaps(s, &url))
             || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url)))

@@ -5,7 +5,8 @@
 
 use chunkwise_kernels::{AxisMap, Kernel, ViewAxis};
 use chunkwise_ops::{Array, Definition};
-use std::collections::HashMap;
+use chunkwise_pipeline::SELECTED;
+use std::collections::{HashMap, HashSet};
 
 /// Longer axes are not followed through anything that changes indices.
 const MAX_LENGTH: u64 = 1 << 24;
@@ -21,6 +22,11 @@ pub(crate) enum Origin {
     Unknown,
     /// Its indices are of no stored axis.
     Changed,
+    /// It was selected for every index of an axis of this name of the inputs.
+    Selected {
+        /// The name.
+        dim: String,
+    },
     /// An axis of a stored array.
     Stored {
         /// The array's URL.
@@ -60,6 +66,8 @@ fn joined(origins: Vec<Origin>) -> Origin {
     let mut out = Origin::Unknown;
     for origin in origins {
         match (&out, &origin) {
+            (Origin::Unknown, _) | (Origin::Selected { .. }, Origin::Stored { .. } | Origin::Changed) => out = origin,
+            (_, Origin::Selected { .. }) | (Origin::Selected { .. }, Origin::Unknown) => {}
             (Origin::Stored { dim: d, indices: i, .. }, Origin::Stored { dim: e, indices: j, .. }) if d != e || i != j => {
                 // Padding next to the real thing does not matter.
                 match (out.whole(), origin.whole()) {
@@ -75,6 +83,35 @@ fn joined(origins: Vec<Origin>) -> Origin {
     out
 }
 
+/// An axis along which `sel` took the labels of the stored indices, but meets elements of other ones: their values would be of
+/// different times.
+pub(crate) fn misplaced(provenance: &mut Provenance, arrays: impl Iterator<Item = Array>) -> Option<String> {
+    let (mut seen, mut stack) = (HashSet::new(), arrays.collect::<Vec<_>>());
+    while let Some(array) = stack.pop() {
+        if !seen.insert(array.id()) {
+            continue;
+        }
+        if matches!(array.definition(), Definition::Apply(Kernel::Element { .. })) {
+            for axis in 0..array.rank() {
+                let origins: Vec<Origin> = array.inputs().iter().map(|a| provenance.follow(a, axis, 0)).collect();
+                for selected in &origins {
+                    let Origin::Selected { dim: name } = selected else { continue };
+                    let moved = |o: &Origin| match o {
+                        Origin::Stored { dim, indices, .. } => dim == name && indices.is_some(),
+                        Origin::Changed => true,
+                        _ => false,
+                    };
+                    if origins.iter().any(moved) {
+                        return Some(name.clone());
+                    }
+                }
+            }
+        }
+        stack.extend(array.inputs().iter().cloned());
+    }
+    None
+}
+
 /// Follows axes; what was found is kept, since expressions share their parts.
 #[derive(Default)]
 pub(crate) struct Provenance {
@@ -82,9 +119,12 @@ pub(crate) struct Provenance {
 }
 
 impl Provenance {
-    /// The origin of an axis.
+    /// The origin of an axis; what was selected has none of its own.
     pub fn of(&mut self, array: &Array, axis: usize) -> Origin {
-        self.follow(array, axis, 0)
+        match self.follow(array, axis, 0) {
+            Origin::Selected { .. } => Origin::Unknown,
+            origin => origin,
+        }
     }
 
     fn follow(&mut self, array: &Array, axis: usize, depth: usize) -> Origin {
@@ -124,6 +164,9 @@ impl Provenance {
                 let map = &axes[axis];
                 let len = first.shape()[axis];
                 match self.follow(first, axis, depth) {
+                    Origin::Unknown if array.operation() == SELECTED && matches!(map, AxisMap::Take(_)) => {
+                        array.dims()[axis].clone().map_or(Origin::Unknown, |dim| Origin::Selected { dim })
+                    }
                     // `sel` takes groups for the labels of another axis.
                     Origin::Unknown if matches!(map, AxisMap::Take(_)) || *map == AxisMap::ALL => Origin::Unknown,
                     Origin::Unknown => Origin::Changed,
@@ -149,7 +192,7 @@ impl Provenance {
                 let middle = if array.operation() == "convolve" { (w - 1) / 2 } else { w / 2 };
                 self.follow(first, axis, depth).pick(n, |i| Some(i + middle))
             }
-            Kernel::Create { .. } | Kernel::Reshape => Origin::Unknown,
+            Kernel::Create { .. } | Kernel::Reshape | Kernel::Qr(_) => Origin::Unknown,
         }
     }
 }

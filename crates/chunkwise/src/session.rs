@@ -5,7 +5,7 @@ use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request};
-use chunkwise_storage::{Location, StorageError};
+use chunkwise_storage::{Location, MemoryTier, StorageError};
 use chunkwise_task::{TaskContext, TaskError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -110,9 +110,9 @@ impl Session {
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
         limit_allocator();
-        let context = Arc::new(TaskContext::open(plan)?);
-        let mut executor =
-            ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), context.plan.task_budget());
+        let memory = MemoryTier::new(plan.task_budget());
+        let context = Arc::new(TaskContext::open(plan)?.with_memory(&memory)?);
+        let mut executor = ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), memory);
         let report = Driver::run(context.clone(), &mut executor, options, events, cancel)?;
         checksums::write_outputs(&context)?;
         coordinates::make_groups(&report.outputs)?;

@@ -1,36 +1,180 @@
-//! The allocator of the command: the system's, but large blocks on huge pages.
+//! The allocator of the command: the system's for small blocks; large ones are mapped by themselves and kept for the next task.
 //!
-//! Chunks and accumulators are tens of megabytes, allocated and freed by every task. On pages of 4 KiB a task spends more time in page
-//! faults than in arithmetic (climatology: 16 s of system time against 5 s of user time; docs/benchmarks.md). A block of at least
-//! [`LARGE`] bytes is mapped by itself, aligned to a huge page, and the kernel is asked to back it with huge pages.
+//! Chunks and accumulators are tens of megabytes, allocated and freed by every task, and the system gives their pages back and clears
+//! them anew each time: that took more time than arithmetic (docs/benchmarks.md). So a freed mapping is kept and given out again, whole or
+//! in parts; and a block of at least [`LARGE`] bytes is aligned to a huge page that the kernel is asked for.
+//!
+//! Keeping costs no memory: mappings in use and kept are together never more than were once in use together, so the peak of the
+//! process is that of an allocator that keeps nothing ([`Kept::grow`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::{Mutex, MutexGuard};
 
 /// Blocks from this size on are mapped by themselves.
+const MAPPED: usize = 128 << 10;
+/// Blocks from this size on live on huge pages.
 const LARGE: usize = 4 << 20;
 /// The size of a huge page.
 const HUGE: usize = 2 << 20;
+/// The size that smaller mappings are rounded up to.
+const SMALL: usize = 64 << 10;
+/// Freed mappings that are kept at most.
+const KEPT: usize = 128;
 
 /// See the module.
 pub struct Allocator;
 
-fn large(layout: Layout) -> bool {
-    cfg!(target_os = "linux") && layout.size() >= LARGE && layout.align() <= HUGE
+fn by_itself(layout: Layout) -> bool {
+    cfg!(target_os = "linux") && layout.size() >= MAPPED && layout.align() <= 4096
 }
 
 /// The bytes that are mapped for a block.
 fn mapped(size: usize) -> usize {
-    size.next_multiple_of(HUGE)
+    size.checked_next_multiple_of(if size >= LARGE { HUGE } else { SMALL }).unwrap_or(usize::MAX)
+}
+
+/// A freed mapping, or what is left of it.
+#[derive(Clone, Copy)]
+struct Free {
+    start: usize,
+    len: usize,
+    /// It lies on huge pages: the start and the length are multiples of one.
+    huge: bool,
+}
+
+/// Freed mappings, the oldest first, and what is in use.
+struct Kept {
+    blocks: [Free; KEPT],
+    count: usize,
+    kept: usize,
+    used: usize,
+    most: usize,
+}
+
+static FREED: Mutex<Kept> = Mutex::new(Kept::new());
+
+fn freed() -> MutexGuard<'static, Kept> {
+    // Nothing panics while it holds the lock.
+    FREED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Kept {
+    const fn new() -> Kept {
+        Kept { blocks: [Free { start: 0, len: 0, huge: false }; KEPT], count: 0, kept: 0, used: 0, most: 0 }
+    }
+
+    fn remove(&mut self, i: usize) -> Free {
+        let block = self.blocks[i];
+        self.blocks.copy_within(i + 1..self.count, i);
+        self.count -= 1;
+        self.kept -= block.len;
+        block
+    }
+
+    /// The address of `len` kept bytes: of the mapping that fits best, the rest of which stays.
+    fn take(&mut self, len: usize, huge: bool) -> Option<usize> {
+        let fits = |&i: &usize| self.blocks[i].huge == huge && self.blocks[i].len >= len;
+        // Among equals the one that was freed last: it is warm.
+        let best = (0..self.count).rev().filter(fits).min_by_key(|&i| self.blocks[i].len)?;
+        self.used += len;
+        let block = &mut self.blocks[best];
+        if block.len == len {
+            return Some(self.remove(best).start);
+        }
+        block.len -= len;
+        self.kept -= len;
+        // From its end, so that the rest is still where it was.
+        Some(self.blocks[best].start + self.blocks[best].len)
+    }
+
+    /// Counts `len` more bytes as used. If the whole were then more than was ever in use at once, gives a kept mapping that must go first.
+    fn grow(&mut self, len: usize) -> Option<Free> {
+        self.most = self.most.max(self.used.saturating_add(len));
+        if self.count > 0 && self.used.saturating_add(self.kept).saturating_add(len) > self.most {
+            return Some(self.remove(0));
+        }
+        self.used = self.used.saturating_add(len);
+        None
+    }
+
+    /// Takes a mapping back, and joins it with its neighbours: mappings need not be given back one by one. If there are too many, gives
+    /// the oldest, which must go.
+    fn keep(&mut self, mut block: Free) -> Option<Free> {
+        self.used = self.used.saturating_sub(block.len);
+        while let Some(i) = (0..self.count).find(|&i| self.blocks[i].touches(block)) {
+            let other = self.remove(i);
+            block = Free { start: block.start.min(other.start), len: block.len + other.len, huge: block.huge };
+        }
+        let old = if self.count == KEPT { Some(self.remove(0)) } else { None };
+        self.blocks[self.count] = block;
+        self.count += 1;
+        self.kept += block.len;
+        old
+    }
+}
+
+impl Free {
+    fn touches(self, other: Free) -> bool {
+        self.huge == other.huge && (self.start + self.len == other.start || other.start + other.len == self.start)
+    }
+}
+
+/// A block of `size` bytes; null if there is no memory.
+fn allocate(size: usize, zeroed: bool) -> *mut u8 {
+    let len = mapped(size);
+    let huge = size >= LARGE;
+    let reused = freed().take(len, huge);
+    if let Some(at) = reused {
+        let block = at as *mut u8;
+        if zeroed {
+            // SAFETY: the mapping has at least `size` bytes and is nobody else's since it was taken from those that are kept.
+            unsafe { block.write_bytes(0, size) };
+        }
+        return block;
+    }
+    loop {
+        let old = freed().grow(len);
+        match old {
+            // SAFETY: it was kept with this address and length, and is nobody's now.
+            Some(old) => unsafe { map::unmap(old.start as *mut u8, old.len) },
+            None => break,
+        }
+    }
+    let block = map::map(len, huge);
+    if block.is_null() {
+        freed().used -= len;
+    }
+    block
+}
+
+/// Gives a block of `size` bytes back.
+///
+/// # Safety
+/// It came from [`allocate`] with a size of the same [`mapped`] length on the same side of [`LARGE`], and is not used again.
+unsafe fn free(block: *mut u8, size: usize) {
+    // SAFETY: by the contract, this is the block's mapping.
+    unsafe { free_mapping(Free { start: block as usize, len: mapped(size), huge: size >= LARGE }) };
+}
+
+/// Gives a mapping back, or a part of one.
+///
+/// # Safety
+/// It is nobody's any more.
+unsafe fn free_mapping(mapping: Free) {
+    let old = freed().keep(mapping);
+    if let Some(old) = old {
+        // SAFETY: it was kept with this address and length, and is nobody's now.
+        unsafe { map::unmap(old.start as *mut u8, old.len) };
+    }
 }
 
 #[cfg(target_os = "linux")]
 mod map {
-    use super::{HUGE, mapped};
+    use super::HUGE;
 
-    /// A zeroed mapping for `size` bytes, aligned to a huge page; null if there is no memory.
-    pub fn map(size: usize) -> *mut u8 {
-        let len = mapped(size);
-        let Some(whole) = len.checked_add(HUGE) else { return std::ptr::null_mut() };
+    /// A zeroed mapping of `len` bytes, a multiple of a page, on huge pages if possible; null if there is no memory.
+    pub fn map(len: usize, huge: bool) -> *mut u8 {
+        let Some(whole) = len.checked_add(if huge { HUGE } else { 0 }) else { return std::ptr::null_mut() };
         // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory that exists. What is unmapped below are
         // the ends of that mapping, outside of the aligned block, that nobody has seen; both are multiples of a page.
         unsafe {
@@ -40,6 +184,9 @@ mod map {
                 return std::ptr::null_mut();
             }
             let start = start.cast::<u8>();
+            if !huge {
+                return start;
+            }
             let before = start.align_offset(HUGE);
             let block = start.add(before);
             if before > 0 {
@@ -54,51 +201,57 @@ mod map {
         }
     }
 
-    /// Gives a block of `size` bytes from [`map`] back.
+    /// Gives a mapping back.
     ///
     /// # Safety
-    /// `block` came from `map(size)` and is not used again.
-    pub unsafe fn unmap(block: *mut u8, size: usize) {
-        // SAFETY: by the contract, the mapping has exactly this place and length.
-        unsafe { libc::munmap(block.cast(), mapped(size)) };
+    /// These bytes came from [`map`], of one call or of several whose mappings are neighbours, and are not used again.
+    pub unsafe fn unmap(block: *mut u8, len: usize) {
+        // SAFETY: by the contract the bytes are mapped and nobody's; parts of mappings may be given back, and several at once.
+        unsafe { libc::munmap(block.cast(), len) };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod map {
-    pub fn map(_: usize) -> *mut u8 {
+    pub fn map(_: usize, _: bool) -> *mut u8 {
         std::ptr::null_mut()
     }
     pub unsafe fn unmap(_: *mut u8, _: usize) {}
 }
 
 // SAFETY: blocks come either from `System` or from a mapping of their own, and which one is a function of the layout alone, so every
-// block goes back to where it came from; mappings are aligned to `HUGE`, which `large` compares with the layout, and are as large as
-// the layout. Nothing here panics or allocates through itself.
+// block goes back to where it came from; mappings are aligned to a page at least, which `by_itself` compares with the layout, and are
+// as large as the layout. Nothing here panics or allocates through itself.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's contract is that of `System`.
-        if large(layout) { map::map(layout.size()) } else { unsafe { System.alloc(layout) } }
+        if by_itself(layout) { allocate(layout.size(), false) } else { unsafe { System.alloc(layout) } }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above; a new mapping is zero.
-        if large(layout) { map::map(layout.size()) } else { unsafe { System.alloc_zeroed(layout) } }
+        // SAFETY: as above.
+        if by_itself(layout) { allocate(layout.size(), true) } else { unsafe { System.alloc_zeroed(layout) } }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the layout is that of the allocation, so it says where the block came from.
-        if large(layout) { unsafe { map::unmap(block, layout.size()) } } else { unsafe { System.dealloc(block, layout) } }
+        if by_itself(layout) { unsafe { free(block, layout.size()) } } else { unsafe { System.dealloc(block, layout) } }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller promises that the size, rounded up to the alignment, does not overflow.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if !large(layout) && !large(new) {
+        if !by_itself(layout) && !by_itself(new) {
             // SAFETY: the block is the system's and stays it.
             return unsafe { System.realloc(block, layout, size) };
         }
-        if large(layout) && large(new) && mapped(size) == mapped(layout.size()) {
+        let same_side = by_itself(layout) && by_itself(new) && (size >= LARGE) == (layout.size() >= LARGE);
+        if same_side && mapped(size) <= mapped(layout.size()) {
+            let rest = mapped(layout.size()) - mapped(size);
+            if rest > 0 {
+                // SAFETY: the end of the block's own mapping, which is not used any more; its length is a whole number of units.
+                unsafe { free_mapping(Free { start: block as usize + mapped(size), len: rest, huge: size >= LARGE }) };
+            }
             return block;
         }
         // SAFETY: the new block is as large as `new`, the old one as `layout`, and they do not overlap; the old one is given back once.
@@ -119,7 +272,7 @@ mod tests {
 
     #[test]
     fn blocks_of_every_size_hold_what_is_written() {
-        for size in [1, 4096, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE + 12345] {
+        for size in [1, 4096, MAPPED - 1, MAPPED, MAPPED + SMALL, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE + 12345] {
             let mut v: Vec<u8> = vec![0; size];
             assert!(v.iter().all(|&b| b == 0), "{size}");
             v.iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 % 251) as u8);
@@ -134,7 +287,7 @@ mod tests {
 
     #[test]
     fn large_blocks_are_aligned() {
-        let layouts = [Layout::from_size_align(LARGE, 1), Layout::from_size_align(LARGE + 7, 4096), Layout::from_size_align(LARGE, HUGE)];
+        let layouts = [Layout::from_size_align(LARGE, 1), Layout::from_size_align(LARGE + 7, 4096)];
         for layout in layouts.into_iter().flatten() {
             // SAFETY: the layout is not empty, and the block is given back with the same layout.
             unsafe {
@@ -143,6 +296,55 @@ mod tests {
                 *block.add(layout.size() - 1) = 1;
                 Allocator.dealloc(block, layout);
             }
+        }
+    }
+
+    #[test]
+    fn a_freed_block_is_used_again_and_zeroed_if_asked() {
+        // A length of its own, so that other tests do not take it.
+        let layout = Layout::from_size_align(29 * HUGE, 8).unwrap();
+        // SAFETY: the layout is not empty; every block is given back once, with its layout.
+        unsafe {
+            let first = Allocator.alloc(layout);
+            first.write_bytes(7, layout.size());
+            Allocator.dealloc(first, layout);
+            let second = Allocator.alloc_zeroed(layout);
+            assert_eq!(first, second);
+            assert!(std::slice::from_raw_parts(second, layout.size()).iter().all(|&b| b == 0));
+            Allocator.dealloc(second, layout);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_never_adds_to_the_most_that_was_in_use() {
+        let mut kept = Kept::new();
+        let (mut live, mut next, mut state): (Vec<Free>, usize, u64) = (Vec::new(), SMALL, 1);
+        let mut most = 0;
+        for round in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let roll = (state >> 33) as usize;
+            if roll % 2 == 0 || live.is_empty() {
+                let (len, huge) = ((roll / 4 % 40 + 1) * if roll / 2 % 2 == 0 { SMALL } else { HUGE }, roll / 2 % 2 == 1);
+                let start = kept.take(len, huge).unwrap_or_else(|| {
+                    while kept.grow(len).is_some() {}
+                    // Neighbours now and then, so that they are joined.
+                    next = if round % 3 == 0 { next + HUGE } else { next }.next_multiple_of(if huge { HUGE } else { SMALL }) + len;
+                    next - len
+                });
+                let block = Free { start, len, huge };
+                assert!(!huge || (start % HUGE == 0 && len % HUGE == 0));
+                let apart = |b: &Free| b.start + b.len <= start || start + len <= b.start;
+                assert!(live.iter().chain(&kept.blocks[..kept.count]).all(apart), "blocks overlap");
+                live.push(block);
+            } else {
+                let block = live.swap_remove(roll / 2 % live.len());
+                let _ = kept.keep(block);
+            }
+            let used: usize = live.iter().map(|b| b.len).sum();
+            most = most.max(used);
+            assert_eq!(kept.used, used);
+            assert_eq!(kept.kept, kept.blocks[..kept.count].iter().map(|b| b.len).sum::<usize>());
+            assert!(kept.used + kept.kept <= most, "{} in use, {} kept, {most} at most so far", kept.used, kept.kept);
         }
     }
 }

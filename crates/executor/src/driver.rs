@@ -95,6 +95,14 @@ impl Driver {
         let mut ready = Readiness::new(&ctx, done);
         let result = Self::tasks(&ctx, &mut ready, executor, options, events, cancel, &mut log, &mut report);
         log.flush()?;
+        if result.is_err() || options.keep {
+            // What is only in memory would have to be made again by the run that goes on.
+            let flushed = executor.memory().flush();
+            if result.is_ok() {
+                flushed?;
+            }
+        }
+        report.bytes_spilled = executor.memory().spilled();
         result.map_err(|e| match e {
             RunError::Task { source, .. } => {
                 RunError::Task { source, outputs: outputs.iter().map(|n| ctx.array_location(n).to_string()).collect() }
@@ -149,7 +157,7 @@ impl Driver {
             while !cancelled && failure.is_none() && !executor.full() {
                 let Some((s, t)) = ready.next() else { break };
                 let need = task_need(ctx, s, t);
-                if !executor.admits(need) {
+                if !executor.admit(need)? {
                     ready.again(s, t);
                     break;
                 }

@@ -79,6 +79,8 @@ pub struct RunReport {
     pub bytes_read: u64,
     /// Encoded bytes written.
     pub bytes_written: u64,
+    /// Bytes of intermediates that went to storage: those that did not fit into memory beside the tasks.
+    pub bytes_spilled: u64,
     /// Largest resident memory of the process so far, in bytes.
     pub peak_memory: u64,
     /// URLs of the outputs.

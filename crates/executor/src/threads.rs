@@ -2,7 +2,8 @@
 
 use crate::log::Reports;
 use chunkwise_plan::{TaskReport, WrittenChunk};
-use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
+use chunkwise_storage::{MemoryTier, StorageError};
+use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -56,21 +57,22 @@ pub struct ThreadExecutor {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     slots: usize,
-    budget: u64,
+    memory: Arc<MemoryTier>,
     running: std::collections::HashMap<(usize, u64), u64>,
 }
 
 impl ThreadExecutor {
-    /// `threads` threads inside `budget` bytes.
-    pub fn new(ctx: Arc<TaskContext>, threads: usize, budget: u64) -> ThreadExecutor {
+    /// `threads` threads inside the budget of `memory`, which also holds intermediates.
+    pub fn new(ctx: Arc<TaskContext>, threads: usize, memory: Arc<MemoryTier>) -> ThreadExecutor {
         let (jobs, queue) = channel::<(usize, u64)>();
         let (report, messages) = channel();
         let have = Arc::new(OnceLock::new());
         let queue = Arc::new(Mutex::new(queue));
         let stop = Arc::new(AtomicBool::new(false));
+        let cores = Cores::new(threads.max(1));
         let threads = (0..threads.max(1))
             .map(|_| {
-                let (queue, report, ctx) = (queue.clone(), report.clone(), ctx.clone());
+                let (queue, report, ctx, cores) = (queue.clone(), report.clone(), ctx.clone(), cores.clone());
                 let (stop, have) = (stop.clone(), have.clone());
                 std::thread::spawn(move || {
                     loop {
@@ -80,7 +82,9 @@ impl ThreadExecutor {
                         };
                         let Ok((stage, task)) = job else { break };
                         let watcher = Watcher { stop: &stop, have: &have, report: &report };
+                        let busy = cores.enter();
                         let result = run_task(&ctx, stage, task, &watcher);
+                        drop(busy);
                         if report.send(Message::Done(Completion { stage, task, result })).is_err() {
                             break;
                         }
@@ -89,13 +93,20 @@ impl ThreadExecutor {
             })
             .collect::<Vec<_>>();
         let slots = threads.len();
-        ThreadExecutor { jobs: Some(jobs), messages, have, chunks: Vec::new(), threads, stop, slots, budget, running: Default::default() }
+        ThreadExecutor { jobs: Some(jobs), messages, have, chunks: Vec::new(), threads, stop, slots, memory, running: Default::default() }
     }
 
-    /// True if a task of this need may start now. A task that needs more than is left waits until others have ended.
-    pub fn admits(&self, need: u64) -> bool {
-        let used: u64 = self.running.values().sum();
-        self.running.len() < self.slots && (self.running.is_empty() || used.saturating_add(need) <= self.budget)
+    /// Reserves the memory of a task that is to start now. False if it has to wait until others have ended.
+    ///
+    /// # Errors
+    /// When intermediates cannot be written to storage to make room.
+    pub fn admit(&self, need: u64) -> Result<bool, StorageError> {
+        if self.full() { Ok(false) } else { self.memory.reserve(need) }
+    }
+
+    /// Where intermediates stay while there is room.
+    pub fn memory(&self) -> &MemoryTier {
+        &self.memory
     }
 
     /// True if every thread is busy.
@@ -108,7 +119,7 @@ impl ThreadExecutor {
         self.running.is_empty()
     }
 
-    /// Starts a task.
+    /// Starts a task that was admitted.
     pub fn submit(&mut self, stage: usize, task: u64, need: u64) {
         self.running.insert((stage, task), need);
         if let Some(jobs) = &self.jobs {
@@ -121,7 +132,9 @@ impl ThreadExecutor {
     pub fn wait(&mut self, timeout: Duration) -> Option<Completion> {
         match self.messages.recv_timeout(timeout).ok()? {
             Message::Done(done) => {
-                self.running.remove(&(done.stage, done.task));
+                if let Some(need) = self.running.remove(&(done.stage, done.task)) {
+                    self.memory.release(need);
+                }
                 Some(done)
             }
             Message::Chunk(report) => {

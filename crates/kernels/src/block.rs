@@ -2,7 +2,7 @@
 //!
 //! Blocks share their buffer (`ArcArray`), so that slicing, transposing and broadcasting are views and copy nothing.
 
-use chunkwise_types::{DType, Region};
+use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, IxDyn, SliceInfoElem};
 use num_complex::{Complex32, Complex64};
 
@@ -33,6 +33,8 @@ pub trait BlockElement: Copy + Send + Sync + PartialEq + std::fmt::Debug + Defau
     fn wrap(array: ArcArray<Self, IxDyn>) -> Block;
     /// Unwraps a block of this dtype; `None` for another dtype.
     fn unwrap(block: &Block) -> Option<&ArcArray<Self, IxDyn>>;
+    /// Unwraps for good.
+    fn unwrap_owned(block: Block) -> Option<ArcArray<Self, IxDyn>>;
     /// Unwraps for writing.
     fn unwrap_mut(block: &mut Block) -> Option<&mut ArcArray<Self, IxDyn>>;
 }
@@ -43,6 +45,7 @@ macro_rules! elements {
             const DTYPE: DType = DType::$v;
             fn wrap(array: ArcArray<Self, IxDyn>) -> Block { Block::$v(array) }
             fn unwrap(block: &Block) -> Option<&ArcArray<Self, IxDyn>> { match block { Block::$v(a) => Some(a), _ => None } }
+            fn unwrap_owned(block: Block) -> Option<ArcArray<Self, IxDyn>> { match block { Block::$v(a) => Some(a), _ => None } }
             fn unwrap_mut(block: &mut Block) -> Option<&mut ArcArray<Self, IxDyn>> { match block { Block::$v(a) => Some(a), _ => None } }
         }
     )*};
@@ -151,6 +154,11 @@ impl Block {
         with_dtype!(dtype, T => T::wrap(ArcArray::from_elem(dims(shape), T::default())))
     }
 
+    /// A block with the same value everywhere, converted to the dtype.
+    pub fn splat(value: Scalar, dtype: DType, shape: &[u64]) -> Block {
+        crate::create::splat(value, dtype, shape)
+    }
+
     /// The dtype.
     pub fn dtype(&self) -> DType {
         fn of<T: BlockElement>(_: &ArcArray<T, IxDyn>) -> DType {
@@ -231,22 +239,39 @@ impl Block {
     ///
     /// For bool blocks, every byte other than 0 counts as true.
     pub fn from_bytes_with<E>(dtype: DType, shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
+        Block::refilled(None, dtype, shape, fill)
+    }
+
+    /// As [`Block::from_bytes_with`], in the buffer of a block of about that size that is not used any more: what it holds need not be
+    /// cleared first, so `fill` must write every byte.
+    pub fn refilled<E>(old: Option<Block>, dtype: DType, shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
         if dtype == DType::Bool {
             let mut bytes = vec![0u8; chunkwise_types::volume(shape) as usize];
             fill(&mut bytes)?;
             let flags: Vec<bool> = bytes.into_iter().map(|b| b != 0).collect();
             return Ok(Block::Bool(from_vec(shape, flags)));
         }
-        fn go<T: BlockElement, E>(shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
-            let mut data = vec![T::default(); chunkwise_types::volume(shape) as usize];
+        fn go<T: BlockElement, E>(old: Option<Block>, shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
+            let n = chunkwise_types::volume(shape) as usize;
+            let mut data = old.and_then(buffer::<T>).filter(|v| v.capacity() >= n && v.capacity() <= n + n / 8).unwrap_or_default();
+            data.truncate(n);
+            data.reserve_exact(n - data.len());
+            data.resize(n, T::default());
             let len = std::mem::size_of_val(data.as_slice());
             // SAFETY: every bit pattern is a valid number, and bool was handled above.
             let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), len) };
             fill(bytes)?;
             Ok(T::wrap(from_vec(shape, data)))
         }
-        with_dtype!(dtype, T => go::<T, E>(shape, fill))
+        with_dtype!(dtype, T => go::<T, E>(old, shape, fill))
     }
+}
+
+/// The buffer of a block that nobody else uses.
+fn buffer<T: BlockElement>(block: Block) -> Option<Vec<T>> {
+    let owned = T::unwrap_owned(block)?.try_into_owned_nocopy().ok()?;
+    let (data, offset) = owned.into_raw_vec_and_offset();
+    offset.is_none_or(|o| o == 0).then_some(data)
 }
 
 /// A contiguous array from a vector of exactly `shape`'s volume.

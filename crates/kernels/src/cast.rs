@@ -1,7 +1,8 @@
 //! Conversion between dtypes.
 
-use crate::elementwise::Arr;
-use crate::{Block, BlockElement, with_block, with_dtype};
+use crate::elementwise::strip::{Buffer, Element, Strip, StripFn, map1};
+use crate::elementwise::{FusedOp, single};
+use crate::{Block, with_dtype};
 use chunkwise_types::DType;
 use num_complex::{Complex, Complex32, Complex64};
 
@@ -13,22 +14,22 @@ trait To<T> {
 macro_rules! numbers {
     ($($a:ty)*) => {$(
         numbers!(@row $a: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
-        impl To<bool> for $a { #[inline] fn to(self) -> bool { self != 0 as $a } }
-        impl To<Complex32> for $a { #[inline] fn to(self) -> Complex32 { Complex::new(self as f32, 0.0) } }
-        impl To<Complex64> for $a { #[inline] fn to(self) -> Complex64 { Complex::new(self as f64, 0.0) } }
-        impl To<$a> for bool { #[inline] fn to(self) -> $a { u8::from(self) as $a } }
-        impl To<$a> for Complex32 { #[inline] fn to(self) -> $a { self.re as $a } }
-        impl To<$a> for Complex64 { #[inline] fn to(self) -> $a { self.re as $a } }
+        impl To<bool> for $a { #[inline(always)] fn to(self) -> bool { self != 0 as $a } }
+        impl To<Complex32> for $a { #[inline(always)] fn to(self) -> Complex32 { Complex::new(self as f32, 0.0) } }
+        impl To<Complex64> for $a { #[inline(always)] fn to(self) -> Complex64 { Complex::new(self as f64, 0.0) } }
+        impl To<$a> for bool { #[inline(always)] fn to(self) -> $a { u8::from(self) as $a } }
+        impl To<$a> for Complex32 { #[inline(always)] fn to(self) -> $a { self.re as $a } }
+        impl To<$a> for Complex64 { #[inline(always)] fn to(self) -> $a { self.re as $a } }
     )*};
     (@row $a:ty: $($b:ty)*) => {$(
-        impl To<$b> for $a { #[inline] fn to(self) -> $b { self as $b } }
+        impl To<$b> for $a { #[inline(always)] fn to(self) -> $b { self as $b } }
     )*};
 }
 numbers! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
 
 macro_rules! pairs {
     ($($a:ty, $b:ty: |$x:ident| $e:expr;)*) => {$(
-        impl To<$b> for $a { #[inline] fn to(self) -> $b { let $x = self; $e } }
+        impl To<$b> for $a { #[inline(always)] fn to(self) -> $b { let $x = self; $e } }
     )*};
 }
 pairs! {
@@ -43,8 +44,13 @@ pairs! {
     Complex64, Complex32: |x| Complex::new(x.re as f32, x.im as f32);
 }
 
-fn convert<A: BlockElement + To<B>, B: BlockElement>(a: &Arr<A>) -> Block {
-    B::wrap(a.map(|&x| x.to()).into_shared())
+fn convert<A: Element + To<B>, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map1::<A, B>(ins, n, out, To::to)
+}
+
+/// The conversion of strips.
+pub(crate) fn strips(from: DType, to: DType) -> StripFn {
+    with_dtype!(from, A => with_dtype!(to, B => convert::<A, B>))
 }
 
 /// The block converted to a dtype, with the semantics of NumPy's `astype`.
@@ -62,12 +68,17 @@ pub fn cast(block: &Block, to: DType) -> Block {
     if block.dtype() == to {
         return block.clone();
     }
-    with_block!(block, a => with_dtype!(to, T => convert::<_, T>(a)))
+    let op = FusedOp { function: None, inputs: vec![0], dtype: to };
+    single(&[block.dtype()], op, &[block]).unwrap_or_else(|e| {
+        debug_assert!(false, "every dtype converts to every other: {e}");
+        Block::zeros(to, &block.shape())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BlockElement;
     use ndarray::ArcArray;
 
     fn block<T: BlockElement>(data: &[T]) -> Block {

@@ -5,12 +5,15 @@
 //! out of that input first. What remains is a stack of matrix products. Where the axes of a group lie evenly in memory they
 //! are one axis of a strided GEMM; an operand is copied only if its own layout prevents that, and an output whose rows and
 //! columns interleave is looped over.
+//!
+//! Where both operands are the same elements in memory, so that the second is the first transposed, the product is symmetric: only
+//! the half below the diagonal is computed, and the other half is copied from it in the end.
 
 use crate::block::slice_of;
+use crate::matmul::{Product, matmul, mirror, threads};
 use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window, check};
 use chunkwise_types::{AxisChunks, DType, Region};
-use ndarray::{ArrayD, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
-use num_complex::{Complex32, Complex64};
+use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +98,16 @@ impl Contract {
         check::shape(output, &made)
     }
 
+    /// Which operands may have to be copied: those with a label to be summed out, or with several axes that must become one.
+    pub(crate) fn copied(&self) -> [bool; 2] {
+        let copied = |own: &[u32], other: &[u32]| {
+            let count =
+                |shared: bool, kept: bool| own.iter().filter(|l| other.contains(l) == shared && self.out.contains(l) == kept).count();
+            count(false, false) > 0 || count(false, true) > 1 || count(true, false) > 1
+        };
+        [copied(&self.a, &self.b), copied(&self.b, &self.a)]
+    }
+
     /// The ranges of the contracted indices that a region of the output needs.
     pub fn window(&self, inputs: &[ArrayType], region: &Region) -> Window {
         let mut out: Window = self.contracted_lengths(inputs).into_iter().map(|n| (0, n)).collect();
@@ -132,7 +145,7 @@ impl Contract {
         }
         fn boxed<T: Product>(c: &Contract, region: &Region, dtype: DType) -> Result<Box<dyn Fold>, KernelError> {
             let acc = ArrayD::from_elem(crate::block::dims(&region.shape), T::default());
-            Ok(Box::new(Contracting { contract: c.clone(), region: region.clone(), acc, dtype }))
+            Ok(Box::new(Contracting { contract: c.clone(), region: region.clone(), acc, dtype, half: Half::Empty }))
         }
         crate::with_dtype!(inputs[0].dtype, T => boxed::<T>(self, region, output.dtype))
     }
@@ -212,104 +225,47 @@ impl Fold for Segmented {
     }
 }
 
-/// An element that can be multiplied.
-trait Product: BlockElement {
-    fn plus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    /// `c += a b`. The shapes fit.
-    fn matmul(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
-        simple(c, a, b);
-    }
-}
-
-/// The product by plain loops, rows of `b` inside.
-fn simple<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>) {
-    const BLOCK: usize = 64;
-    for k0 in (0..a.ncols()).step_by(BLOCK) {
-        let k1 = (k0 + BLOCK).min(a.ncols());
-        for (mut c, a) in c.rows_mut().into_iter().zip(a.rows()) {
-            for k in k0..k1 {
-                let x = a[k];
-                c.zip_mut_with(&b.row(k), |c, &y| *c = c.plus(x.times(y)));
-            }
-        }
-    }
-}
-
-macro_rules! integers {
-    ($($t:ty),*) => {$(
-        impl Product for $t {
-            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-        }
-    )*};
-}
-integers!(i8, i16, i32, i64, u8, u16, u32, u64);
-
-impl Product for bool {
-    fn plus(self, other: Self) -> Self {
-        self | other
-    }
-    fn times(self, other: Self) -> Self {
-        self & other
-    }
-}
-
-macro_rules! gemms {
-    ($($t:ty => $one:expr),*) => {$(
-        impl Product for $t {
-            fn plus(self, other: Self) -> Self { self + other }
-            fn times(self, other: Self) -> Self { self * other }
-            fn matmul(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
-                gemm_views(c, a, b, $one);
-            }
-        }
-    )*};
-}
-gemms!(f32 => 1.0, f64 => 1.0, Complex32 => Complex32::new(1.0, 0.0), Complex64 => Complex64::new(1.0, 0.0));
-
-/// `c += a b` with GEMM, for the four types that it knows.
-fn gemm_views<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, one: T) {
-    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
-    assert!(c.dim() == (m, n) && b.nrows() == k, "matrices of {:?}, {:?} into {:?}", a.dim(), b.dim(), c.dim());
-    if m == 0 || n == 0 || k == 0 {
-        return;
-    }
-    let (cs, a_s, bs) = ([c.strides()[0], c.strides()[1]], [a.strides()[0], a.strides()[1]], [b.strides()[0], b.strides()[1]]);
-    // SAFETY: the pointers and strides are those of live views, whose every index inside their shapes is a valid element; the
-    // assertion above ties the shapes to (m, n, k); `c` is borrowed mutably, so it overlaps neither `a` nor `b`. `T` is one of
-    // f32, f64, c32 and c64 (the only callers), as `gemm` requires.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            cs[1],
-            cs[0],
-            true,
-            a.as_ptr(),
-            a_s[1],
-            a_s[0],
-            b.as_ptr(),
-            bs[1],
-            bs[0],
-            one,
-            one,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
-}
-
 /// A contraction under way.
 struct Contracting<T> {
     contract: Contract,
     region: Region,
     acc: ArrayD<T>,
     dtype: DType,
+    half: Half,
+}
+
+/// What of an accumulator holds sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Half {
+    /// Nothing yet: it is all zeros.
+    Empty,
+    /// Of the matrices over these rows and columns, what is on and below the diagonal: all steps so far were symmetric.
+    Lower(Vec<u32>, Vec<u32>),
+    /// Everything.
+    Whole,
+}
+
+impl<T: Product> Contracting<T> {
+    /// Makes the upper half of a symmetric accumulator from the lower one.
+    fn complete(&mut self) {
+        if let Half::Lower(rows, columns) = std::mem::replace(&mut self.half, Half::Whole) {
+            let out = &self.contract.out;
+            let batch = out.iter().filter(|l| !rows.contains(l) && !columns.contains(l));
+            let axes: Vec<usize> = batch.chain(&rows).chain(&columns).filter_map(|&l| place(out, l)).collect();
+            let n = axes.len() - rows.len() - columns.len();
+            let view = self.acc.view_mut().permuted_axes(IxDyn(&axes));
+            mirror_all(merged_mut(merged_mut(view, n + rows.len(), axes.len()), n, n + rows.len()));
+        }
+    }
+}
+
+/// Mirrors every matrix of a stack of them.
+fn mirror_all<T: Product>(mut stack: ArrayViewMutD<'_, T>) {
+    if stack.ndim() > 2 {
+        stack.axis_iter_mut(Axis(0)).for_each(mirror_all);
+    } else if let Ok(c) = stack.into_dimensionality::<Ix2>() {
+        mirror(c);
+    }
 }
 
 impl<T: Product> Fold for Contracting<T> {
@@ -341,11 +297,26 @@ impl<T: Product> Fold for Contracting<T> {
         let av = summed(view::<T>(a)?.slice_move(local(&c.a, &a.region).as_slice()), &c.a, &|l| c.b.contains(&l) || c.out.contains(&l));
         let bv = summed(view::<T>(b)?.slice_move(local(&c.b, &b.region).as_slice()), &c.b, &|l| c.a.contains(&l) || c.out.contains(&l));
         let cut = local(&c.out, &self.region);
-        multiply(av, bv, self.acc.slice_mut(cut.as_slice()), &c.out);
+        let product = Pairing::new(&av, &bv, self.acc.slice_mut(cut.as_slice()), &c.out);
+        let covers = self.acc.slice_mut(cut.as_slice()).len() == self.acc.len();
+        let lower = match &self.half {
+            Half::Empty | Half::Lower(..) if covers && product.symmetric(&av, &bv) => {
+                Half::Lower(product.rows.clone(), product.columns.clone())
+            }
+            _ => Half::Whole,
+        };
+        if lower == Half::Whole {
+            self.complete();
+        }
+        let bytes = |part: &Part| part.region.volume().saturating_mul(T::DTYPE.size());
+        let threads = threads(bytes(a).saturating_add(bytes(b)));
+        product.add(&av, &bv, self.acc.slice_mut(cut.as_slice()), &c.out, (lower != Half::Whole, threads));
+        self.half = lower;
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+    fn finish(mut self: Box<Self>) -> Result<Block, KernelError> {
+        self.complete();
         let block = T::wrap(self.acc.into_shared());
         Ok(if block.dtype() == self.dtype { block } else { crate::cast(&block, self.dtype) })
     }
@@ -429,64 +400,97 @@ fn merged_mut<'a, T>(mut view: ArrayViewMutD<'a, T>, from: usize, to: usize) -> 
     view
 }
 
-/// `c += a b` over all labels.
-fn multiply<T: Product>(a: Operand<'_, T>, b: Operand<'_, T>, c: ArrayViewMutD<'_, T>, out: &[u32]) {
-    let has = |labels: &[u32], l: u32| labels.contains(&l);
-    let pick = |keep: &dyn Fn(u32) -> bool| -> Vec<u32> { out.iter().copied().filter(|&l| keep(l)).collect() };
-    let batch = pick(&|l| has(&a.labels, l) && has(&b.labels, l));
-    let mut rows = pick(&|l| has(&a.labels, l) && !has(&b.labels, l));
-    let mut columns = pick(&|l| has(&b.labels, l) && !has(&a.labels, l));
-    // The contracted labels from slow to fast in `a`.
-    let mut inner: Vec<(isize, u32)> =
-        (0..a.labels.len()).filter(|&i| !has(out, a.labels[i])).map(|i| (-a.array.strides()[i].abs(), a.labels[i])).collect();
-    inner.sort_by_key(|x| x.0);
-    let inner: Vec<u32> = inner.into_iter().map(|x| x.1).collect();
+/// How the labels of two operands and of an output make a stack of matrix products.
+struct Pairing {
+    /// Labels that are looped over.
+    loops: Vec<u32>,
+    rows: Vec<u32>,
+    columns: Vec<u32>,
+    /// The contracted labels.
+    inner: Vec<u32>,
+}
 
-    // Leading rows and columns become loops until what remains lies evenly in the output.
-    let at = |l: u32| place(out, l).unwrap_or(0);
-    let uneven = |group: &[u32], c: &ArrayViewMutD<'_, T>| {
-        let shape: Vec<usize> = group.iter().map(|&l| c.shape()[at(l)]).collect();
-        let strides: Vec<isize> = group.iter().map(|&l| c.strides()[at(l)]).collect();
-        (0..group.len()).find(|&k| even(&shape, &strides, k, group.len())).unwrap_or(0)
-    };
-    let mut loops = batch;
-    let k = uneven(&rows, &c);
-    loops.extend(rows.drain(..k));
-    let k = uneven(&columns, &c);
-    loops.extend(columns.drain(..k));
+impl Pairing {
+    fn new<T: Product>(a: &Operand<'_, T>, b: &Operand<'_, T>, c: ArrayViewMutD<'_, T>, out: &[u32]) -> Pairing {
+        let has = |labels: &[u32], l: u32| labels.contains(&l);
+        let pick = |keep: &dyn Fn(u32) -> bool| -> Vec<u32> { out.iter().copied().filter(|&l| keep(l)).collect() };
+        let mut loops = pick(&|l| has(&a.labels, l) && has(&b.labels, l));
+        let mut rows = pick(&|l| has(&a.labels, l) && !has(&b.labels, l));
+        let mut columns = pick(&|l| has(&b.labels, l) && !has(&a.labels, l));
+        // The contracted labels from slow to fast in `a`.
+        let mut inner: Vec<(isize, u32)> =
+            (0..a.labels.len()).filter(|&i| !has(out, a.labels[i])).map(|i| (-a.array.strides()[i].abs(), a.labels[i])).collect();
+        inner.sort_by_key(|x| x.0);
 
-    let order = |labels: &[u32], first: &[u32], second: &[u32]| -> Vec<u32> {
-        loops.iter().copied().filter(|&l| has(labels, l)).chain(first.iter().copied()).chain(second.iter().copied()).collect()
-    };
-    let (l, r) = (order(&a.labels, &rows, &inner), order(&b.labels, &inner, &columns));
-    let (nl, nr) = (l.len() - rows.len() - inner.len(), r.len() - columns.len() - inner.len());
-    let (m, n, k) = (rows.len(), columns.len(), inner.len());
-    let av = fitted(arrange(a.array.view(), &a.labels, &l), &[(nl, nl + m), (nl + m, nl + m + k)]);
-    let bv = fitted(arrange(b.array.view(), &b.labels, &r), &[(nr, nr + k), (nr + k, nr + k + n)]);
-    let axes: Vec<usize> = loops.iter().chain(&rows).chain(&columns).map(|&l| at(l)).collect();
-    let cv = c.permuted_axes(IxDyn(&axes));
-    let nc = loops.len();
+        // Leading rows and columns become loops until what remains lies evenly in the output.
+        let at = |l: u32| place(out, l).unwrap_or(0);
+        let uneven = |group: &[u32]| {
+            let shape: Vec<usize> = group.iter().map(|&l| c.shape()[at(l)]).collect();
+            let strides: Vec<isize> = group.iter().map(|&l| c.strides()[at(l)]).collect();
+            (0..group.len()).find(|&k| even(&shape, &strides, k, group.len())).unwrap_or(0)
+        };
+        for group in [&mut rows, &mut columns] {
+            let k = uneven(group);
+            loops.extend(group.drain(..k));
+        }
+        Pairing { loops, rows, columns, inner: inner.into_iter().map(|x| x.1).collect() }
+    }
 
-    let av = merged(merged(av.view(), nl + m, nl + m + k), nl, nl + m);
-    let bv = merged(merged(bv.view(), nr + k, nr + k + n), nr, nr + k);
-    let cv = merged_mut(merged_mut(cv, nc + m, nc + m + n), nc, nc + m);
-    let uses: Vec<(bool, bool)> = loops.iter().map(|&x| (has(&l, x), has(&r, x))).collect();
-    each(&uses, av, bv, cv);
+    /// The labels of an operand in the order in which it is multiplied.
+    fn order(&self, labels: &[u32], first: &[u32], second: &[u32]) -> Vec<u32> {
+        self.loops.iter().filter(|l| labels.contains(l)).chain(first).chain(second).copied().collect()
+    }
+
+    /// True if the second operand is the first one transposed, as the memory that they look at says.
+    fn symmetric<T: Product>(&self, a: &Operand<'_, T>, b: &Operand<'_, T>) -> bool {
+        let lies = |x: &Operand<'_, T>, order: Vec<u32>| -> Vec<(usize, isize)> {
+            let axes = order.iter().filter_map(|&l| place(&x.labels, l));
+            axes.map(|i| (x.array.shape()[i], x.array.strides()[i])).collect()
+        };
+        self.loops.iter().all(|l| a.labels.contains(l) && b.labels.contains(l))
+            && std::ptr::eq(a.array.as_ptr(), b.array.as_ptr())
+            && lies(a, self.order(&a.labels, &self.rows, &self.inner)) == lies(b, self.order(&b.labels, &self.columns, &self.inner))
+    }
+
+    /// `c += a b` over all labels; `how` says whether only the lower half is wanted, and how many threads may work.
+    fn add<T: Product>(&self, a: &Operand<'_, T>, b: &Operand<'_, T>, c: ArrayViewMutD<'_, T>, out: &[u32], how: (bool, usize)) {
+        let Pairing { loops, rows, columns, inner } = self;
+        let (l, r) = (self.order(&a.labels, rows, inner), self.order(&b.labels, inner, columns));
+        let (nl, nr) = (l.len() - rows.len() - inner.len(), r.len() - columns.len() - inner.len());
+        let (m, n, k) = (rows.len(), columns.len(), inner.len());
+        let av = fitted(arrange(a.array.view(), &a.labels, &l), &[(nl, nl + m), (nl + m, nl + m + k)]);
+        let bv = fitted(arrange(b.array.view(), &b.labels, &r), &[(nr, nr + k), (nr + k, nr + k + n)]);
+        let axes: Vec<usize> = loops.iter().chain(rows).chain(columns).filter_map(|&l| place(out, l)).collect();
+        let cv = c.permuted_axes(IxDyn(&axes));
+        let nc = loops.len();
+
+        let av = merged(merged(av.view(), nl + m, nl + m + k), nl, nl + m);
+        let bv = merged(merged(bv.view(), nr + k, nr + k + n), nr, nr + k);
+        let cv = merged_mut(merged_mut(cv, nc + m, nc + m + n), nc, nc + m);
+        let uses: Vec<(bool, bool)> = loops.iter().map(|x| (l.contains(x), r.contains(x))).collect();
+        each(&uses, av, bv, cv, how);
+    }
 }
 
 /// Runs the loops, then the matrix product.
-fn each<T: Product>(uses: &[(bool, bool)], a: ArrayViewD<'_, T>, b: ArrayViewD<'_, T>, mut c: ArrayViewMutD<'_, T>) {
+fn each<T: Product>(
+    uses: &[(bool, bool)],
+    a: ArrayViewD<'_, T>,
+    b: ArrayViewD<'_, T>,
+    mut c: ArrayViewMutD<'_, T>,
+    (lower, threads): (bool, usize),
+) {
     let Some((&(in_a, in_b), rest)) = uses.split_first() else {
         let (a, b, c) = (a.into_dimensionality::<Ix2>(), b.into_dimensionality::<Ix2>(), c.into_dimensionality::<Ix2>());
         if let (Ok(a), Ok(b), Ok(c)) = (a, b, c) {
-            T::matmul(c, a, b);
+            matmul(c, a, b, lower, threads);
         }
         return;
     };
     for i in 0..c.shape()[0] {
         let a = if in_a { a.index_axis(Axis(0), i) } else { a.view() };
         let b = if in_b { b.index_axis(Axis(0), i) } else { b.view() };
-        each(rest, a, b, c.index_axis_mut(Axis(0), i));
+        each(rest, a, b, c.index_axis_mut(Axis(0), i), (lower, threads));
     }
 }
 

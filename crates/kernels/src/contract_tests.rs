@@ -7,6 +7,7 @@ use crate::reduce::tests::{Rng, block_of, random_region, tiles};
 use crate::{Kernel, Node};
 use chunkwise_types::unravel;
 use chunkwise_types::volume;
+use num_complex::{Complex32, Complex64};
 
 fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
     let sizes: Vec<u64> = (0..5).map(|_| 1 + rng.below(6)).collect();
@@ -166,5 +167,49 @@ fn what_is_refused() {
         (1, AxisChunks::Irregular(vec![u64::MAX, 7])),
     ] {
         assert!(check(&cut(label, cuts.clone()), &x, DType::Float64, &[2, 4, 3]).is_err(), "{label} {cuts:?}");
+    }
+}
+
+#[test]
+fn an_array_with_itself_agrees_with_its_copy() {
+    // Batch labels, several rows, transposed outputs, contracted labels in front and behind; steps that are symmetric and some that are not.
+    let cases: [(&[u32], &[u32], &[u32], &[u64]); 7] = [
+        (&[0, 1], &[0, 2], &[1, 2], &[40, 150]),
+        (&[1, 0], &[2, 0], &[2, 1], &[150, 40]),
+        (&[3, 0, 1], &[3, 0, 2], &[3, 1, 2], &[3, 5, 7]),
+        (&[0, 1, 3], &[0, 2, 4], &[1, 3, 2, 4], &[6, 5, 4]),
+        (&[0, 1, 3], &[0, 2, 4], &[1, 2, 3, 4], &[6, 5, 4]),
+        (&[0, 5, 1], &[0, 6, 2], &[1, 2], &[6, 5, 4]),
+        (&[0, 1, 3], &[0, 2, 4], &[4, 2, 3, 1], &[6, 5, 4]),
+    ];
+    for (a, b, out, shape) in cases {
+        for skewed in [false, true] {
+            let c = Contract { a: a.to_vec(), b: b.to_vec(), out: out.to_vec(), segments: None };
+            let inputs = [ArrayType::new(DType::Int64, shape.to_vec()), ArrayType::new(DType::Int64, shape.to_vec())];
+            let length = |l: u32| place(a, l).map_or_else(|| shape[place(b, l).unwrap()], |i| shape[i]);
+            let output = ArrayType::new(DType::Int64, out.iter().map(|&l| length(l)).collect());
+            let data: Vec<i64> = (0..volume(shape) as i64).map(|i| i * i % 1009 - 400).collect();
+            let x = i64::wrap(crate::block::from_vec(shape, data.clone()));
+            let copy = i64::wrap(crate::block::from_vec(shape, data));
+            let whole = Region::full(&output.shape);
+            let (mut same, mut apart) = (c.start(&inputs, &output, &whole).unwrap(), c.start(&inputs, &output, &whole).unwrap());
+            let windows: Vec<Window> = {
+                let lengths = c.contracted_lengths(&inputs);
+                let rest: Window = lengths[1..].iter().map(|&n| (0, n)).collect();
+                let cut = |s, n| [vec![(s, n)], rest.clone()].concat();
+                vec![cut(0, 2), cut(2, lengths[0] - 2)]
+            };
+            for (step, window) in windows.iter().enumerate() {
+                let parts = |second: &Block| -> Vec<Part> {
+                    let from = |input| if input == 0 { &x } else { second };
+                    let demands = c.demand(&whole, window).into_iter();
+                    demands.map(|d| Part { block: from(d.input).slice(&d.region), region: d.region }).collect()
+                };
+                same.fold(&parts(if skewed && step == 1 { &copy } else { &x })).unwrap();
+                apart.fold(&parts(&copy)).unwrap();
+            }
+            let (same, apart) = (same.finish().unwrap(), apart.finish().unwrap());
+            assert_eq!(i64::unwrap(&same).unwrap(), i64::unwrap(&apart).unwrap(), "{a:?} {b:?} {out:?} {skewed}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The closed set of kernels and the questions that each answers.
 
-use crate::{AxisMap, Block, Contract, Create, ElementOp, KernelError, ReduceOp, Stencil, ViewAxis};
+use crate::{AxisMap, Block, Contract, Create, ElementOp, KernelError, MAX_STRIP, Qr, ReduceOp, Stencil, ViewAxis};
 use crate::{concat, create, elementwise, gather, group, reduce, reshape, stencil, view};
 use chunkwise_types::{AxisChunks, DType, Region, Scalar};
 use schemars::JsonSchema;
@@ -81,6 +81,8 @@ pub enum Kernel {
     },
     /// Products summed over shared indices (einsum of two inputs). Foldable along the contracted indices.
     Contract(Contract),
+    /// A factor of the QR decomposition of each block of rows.
+    Qr(Qr),
     /// A weighted sum or a reduction over a window around each element, without padding.
     Stencil(Stencil),
 }
@@ -126,8 +128,6 @@ pub trait Fold: Send {
     fn finish(self: Box<Self>) -> Result<Block, KernelError>;
 }
 
-/// Bytes of the panels that a matrix product packs.
-const GEMM_PANELS: u64 = 16 << 20;
 /// Bytes of the rows of partial results of a reduction.
 const ROWS: u64 = 256 << 10;
 
@@ -155,6 +155,7 @@ impl Node<'_> {
             Kernel::Group { function, axis, labels, groups } => reduce::check_group(*function, *axis, labels, *groups, inputs, output),
             Kernel::Contract(c) => c.check_output(inputs, output),
             Kernel::Stencil(s) => s.check(inputs, output),
+            Kernel::Qr(q) => q.check(inputs, output),
         }
     }
 
@@ -203,6 +204,7 @@ impl Node<'_> {
             Kernel::Concat { axis } => concat::demand(self.inputs, *axis, region),
             Kernel::Reshape => vec![Demand { input: 0, region: reshape::demand(&self.inputs[0].shape, &self.output.shape, region) }],
             Kernel::Stencil(s) => vec![Demand { input: 0, region: s.demand(region) }],
+            Kernel::Qr(q) => q.demand(self.inputs, region),
             Kernel::Reduce { function, axes, segments } => {
                 let own = self.window(region);
                 vec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
@@ -240,6 +242,7 @@ impl Node<'_> {
             Kernel::Concat { axis } => concat::compute(self.inputs, *axis, self.output.dtype, region, parts),
             Kernel::Reshape => reshape::compute(&self.inputs[0].shape, &self.output.shape, region, &parts[0]),
             Kernel::Stencil(s) => stencil::compute(s, self.output.dtype, &parts[0].block),
+            Kernel::Qr(q) => q.compute(self.output.dtype, region, parts),
             Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
                 let mut fold = self.start_fold(region)?;
                 fold.fold(parts)?;
@@ -265,13 +268,17 @@ impl Node<'_> {
         let out = region.volume().saturating_mul(self.output.dtype.size());
         match self.kernel {
             Kernel::View { .. } => 0,
-            // Operands that are not contiguous, or of another dtype than the function computes in, are converted first.
-            Kernel::Element { .. } => demanded.iter().fold(0u64, |a, &v| a.saturating_add(v.saturating_mul(16))),
-            Kernel::Cast => 0,
+            // A register for each input and for the value, of the length of a strip; and one more, because a function may compute in
+            // another dtype than its value has.
+            Kernel::Element { .. } | Kernel::Cast => {
+                let strips: Vec<u64> = demanded.iter().map(|&v| v.min(MAX_STRIP)).collect();
+                bytes(&strips, self.inputs).saturating_add(region.volume().min(MAX_STRIP).saturating_mul(2 * 16))
+            }
             Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
                 self.accumulator(region).saturating_add(self.fold_scratch(demanded))
             }
             Kernel::Reshape => bytes(demanded, self.inputs),
+            Kernel::Qr(q) => q.scratch(self.inputs, demanded),
             _ => out,
         }
     }
@@ -279,10 +286,11 @@ impl Node<'_> {
     /// An upper bound of the bytes that one step of a fold allocates, for inputs of these volumes (elements).
     pub fn fold_scratch(&self, demanded: &[u64]) -> u64 {
         match self.kernel {
-            Kernel::Contract(_) => {
+            Kernel::Contract(c) => {
                 // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
-                let copies = bytes(demanded, self.inputs);
-                copies.saturating_add(GEMM_PANELS.min(copies.saturating_add(64 << 10)))
+                let copies = demanded.iter().zip(self.inputs).zip(c.copied()).filter(|(_, copied)| *copied);
+                let copies = copies.fold(0, |a: u64, ((v, t), _)| a.saturating_add(v.saturating_mul(t.dtype.size())));
+                copies.saturating_add(crate::matmul::panels(bytes(demanded, self.inputs)))
             }
             // A row of partial results, and the table of labels.
             Kernel::Group { labels, .. } => (labels.len() as u64).saturating_mul(8).saturating_add(ROWS),

@@ -113,6 +113,11 @@ impl Array {
         self.changed(|i| i.dims = dims)
     }
 
+    /// The same array under another word of the user's for what made it.
+    pub fn with_operation(&self, operation: &str) -> Array {
+        self.changed(|i| i.operation = operation.into())
+    }
+
     /// The same array with other attributes.
     pub fn with_attributes(&self, attributes: Map<String, Value>) -> Array {
         self.changed(|i| i.attributes = Arc::new(attributes))

@@ -14,6 +14,7 @@ pub mod group;
 pub mod index;
 pub mod linalg;
 pub mod manipulate;
+pub mod qr;
 pub mod reduce;
 pub mod stencil;
 

@@ -12,6 +12,7 @@ use args::Args;
 use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+pub use groups::SELECTED;
 use std::ops::Range;
 
 /// Functions besides the element-wise ones, with their arguments.
@@ -64,12 +65,14 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("pad", "pad(x, [[before, after], ...], mode=\"constant\", value=0)"),
     ("permute_dims", "permute_dims(x, axes)"),
     ("prod", "prod(x, dim=None, keepdims=False)"),
+    ("qr_q", "qr_q(x)"),
+    ("qr_r", "qr_r(x)"),
     ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
     ("rechunk", "rechunk(x, time=-1, lat=10)"),
     ("repeat", "repeat(x, times, axis=None)"),
     ("reshape", "reshape(x, shape)"),
     ("roll", "roll(x, shift, axis=0)"),
-    ("sel", "sel(climatology, \"time.month\") or sel(x, labels, axis=0)"),
+    ("sel", "sel(climatology, \"time.month\", like=None) or sel(x, labels, axis=0)"),
     ("squeeze", "squeeze(x, axis)"),
     ("stack", "stack([x, y], axis=0)"),
     ("std", "std(x, dim=None, correction=0, keepdims=False)"),
@@ -334,7 +337,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
         "pad" => return windows::pad(a),
         "moving_sum" | "moving_mean" | "moving_min" | "moving_max" => return windows::moving_function(a),
         "stencil" | "convolve" => return windows::weighted_sum(a),
-        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" => return products::call(a),
+        "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" | "qr_q" | "qr_r" => return products::call(a),
         other => return fail(span, format!("there is no function '{other}'")),
     }
     .map_err(at(span))

@@ -22,5 +22,5 @@ pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
 pub use build::{BuildError, Scope, TimeCoordinate, Times, Value, build_expr};
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
-pub use functions::FUNCTIONS;
+pub use functions::{FUNCTIONS, SELECTED};
 pub use parser::parse_expr;

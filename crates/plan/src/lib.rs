@@ -1,10 +1,11 @@
 //! The plan: the wire format between the planner, the driver and every executor.
 //!
 //! A plan is plain data. A stage holds a small expression program, its outputs, and for each output a grid of task regions; tasks
-//! are never enumerated. [`schedule`] and [`demand`] say how a program is evaluated for one task (in phases, steps and tiles),
+//! are never enumerated. [`schedule`], [`bands`] and [`demand`] say how a program is evaluated for one task (in phases, steps, bands and tiles),
 //! and [`memory`] walks the same schedule to bound what a task can use. The task function and the planner share them, which is
 //! why the projection and the execution cannot drift apart.
 
+pub mod bands;
 pub mod demand;
 mod error;
 mod format;

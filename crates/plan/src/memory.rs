@@ -4,6 +4,8 @@
 //! of a tile, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
 //! encoded copy of the chunk being written.
 
+use crate::bands::Bands;
+use crate::demand::Demands;
 use crate::schedule::{Pass, Schedule};
 use crate::{Plan, PlanArray, Program, Stage};
 use chunkwise_kernels::Node;
@@ -103,14 +105,38 @@ pub fn load_order(arrays: &BTreeMap<String, PlanArray>, program: &Program) -> Ve
     order
 }
 
-/// Bytes of one evaluation: (leaves, reading, tile).
-fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> (u64, u64, u64) {
+/// Bytes of one evaluation of these parts of what a pass wants, one after another: (leaves, reading, tile).
+fn pass_need(
+    arrays: &BTreeMap<String, PlanArray>,
+    program: &Program,
+    schedule: &Schedule,
+    pass: &Pass,
+    parts: &[Region],
+) -> (u64, u64, u64) {
+    let bands = Bands::of(arrays, program, schedule, pass);
+    // The first band of a part is a largest one, but for a halo on its other side.
+    let some: Vec<Demands> = parts
+        .iter()
+        .filter(|_| bands.banded.contains(&true))
+        .flat_map(|part| {
+            let cut = bands.cut(pass, part);
+            [cut.first(), cut.get(cut.len() / 2)]
+                .into_iter()
+                .flatten()
+                .map(|b| bands.demands(program, schedule, pass, b))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let held = |k: usize| match bands.banded[k] {
+        true => some.iter().map(|d| bytes_of(program, k, &d[k])).max().unwrap_or(0),
+        false => bytes_of(program, k, &pass.demands[k]),
+    };
     // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts.
     let (mut leaves, mut peak) = (0u64, 0u64);
     for k in load_order(arrays, program) {
         let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
         if let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) {
-            leaves = leaves.saturating_add(bytes_of(program, k, &pass.demands[k]));
+            leaves = leaves.saturating_add(held(k));
             peak = peak.max(leaves.saturating_add(reading(array)));
         }
     }
@@ -152,6 +178,11 @@ fn pass_need(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: 
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
         .fold(0, u64::saturating_add);
     (leaves, buffers, tile.saturating_add(want))
+}
+
+/// What a pass wants, as a single part.
+fn whole(pass: &Pass) -> Vec<Region> {
+    pass.wants.first().map(|(_, r)| r.clone()).into_iter().collect()
 }
 
 fn volume_of(regions: &[Region]) -> u64 {
@@ -201,7 +232,7 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
         // Largest windows sit at either end or inside: first, second, middle and last are all shapes of a regular cut.
         for w in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter(|&w| w < n) {
             let pass = schedule.step_pass(program, phase, &phase.windows[w]);
-            let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
+            let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &whole(&pass));
             let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
             keep(Need { leaves, reading, accumulators: held.saturating_add(acc), tile, outputs: 0, writing: 0, total }, &mut worst);
         }
@@ -210,12 +241,14 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
         );
     }
     let pass = schedule.output_pass(program);
-    let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass);
     let direct = pass.tiles.len() <= 1;
     let grids: Vec<_> = stage.outputs.iter().filter_map(|o| Some(&arrays.get(&o.array)?.grid)).collect();
     let pieces = schedule.pieces(&pass, &grids);
     let piece = pieces.iter().max_by_key(|r| r.volume());
     let piecewise = pieces.len() > 1;
+    let parts: Vec<Region> =
+        if piecewise { piece.into_iter().chain(pieces.get(pieces.len() / 2)).cloned().collect() } else { whole(&pass) };
+    let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &parts);
     let outputs: u64 = match piece {
         _ if direct => 0,
         Some(piece) if piecewise => {

@@ -12,7 +12,7 @@
 
 use crate::demand::{Demands, demands};
 use crate::{Program, Stage};
-use chunkwise_kernels::{ArrayType, Node, Window};
+use chunkwise_kernels::{ArrayType, Kernel, Node, Window};
 use chunkwise_types::{ChunkGrid, Region, unravel, volume};
 
 /// Elements that the widest step of a tile should have.
@@ -51,10 +51,22 @@ pub struct Pass {
     /// The regions of the first want's coordinates at which tiles are cut; a single entry means no tiling.
     pub tiles: Vec<Region>,
     /// Elements of a tile.
-    target: u64,
-    /// The axes that tiles are cut along, the first ones first.
-    order: Vec<usize>,
+    pub(crate) target: u64,
+    pub(crate) order: CutOrder,
 }
+
+/// The axes that tiles are cut along.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CutOrder {
+    /// The axes, the first ones first.
+    axes: Vec<usize>,
+    /// So many of them are kept by the folds that take the tiles. They are cut first, but only down to [`RUN`] elements in all, so that
+    /// a tile goes far along the reduced axes: then it is reduced by itself before it touches the accumulators.
+    kept: usize,
+}
+
+/// Elements of the kept axes of a tile that are worth going through together.
+const RUN: u64 = 4096;
 
 impl Pass {
     /// The tiles of a part of what is wanted.
@@ -155,13 +167,20 @@ impl Schedule {
         }
         let same = wants.windows(2).all(|w| w[0].1 == w[1].1);
         let contraction = phase.folds.iter().any(|(k, _)| program.steps[*k].inputs.len() > 1);
-        self.pass(program, wants, same && !contraction)
+        let mut reduced = phase.folds.iter().map(|(k, _)| match &program.steps[*k].kernel {
+            Some(Kernel::Reduce { axes, .. }) => axes.clone(),
+            Some(Kernel::Group { axis, .. }) => vec![*axis],
+            _ => Vec::new(),
+        });
+        let first = reduced.next().unwrap_or_default();
+        let reduced = if reduced.all(|axes| axes == first) { first } else { Vec::new() };
+        self.pass(program, wants, same && !contraction, &reduced)
     }
 
     /// The evaluation of the outputs, after all phases.
     pub fn output_pass(&self, program: &Program) -> Pass {
         let same = self.outputs.windows(2).all(|w| w[0].1 == w[1].1);
-        self.pass(program, self.outputs.clone(), same)
+        self.pass(program, self.outputs.clone(), same, &[])
     }
 
     /// The regions that are computed and written one after another: the chunks, where all outputs are on one grid and can be computed
@@ -185,61 +204,68 @@ impl Schedule {
 
     /// The axes in the order in which tiles are cut: leading axes first, but last those where half a region needs nearly as much as the
     /// whole. The members of one group lie all over an axis, so tiles of one group each would compute its input once for every group.
-    fn cut_order(&self, program: &Program, d: &Demands, wants: &[(usize, Region)], whole: &Region) -> Vec<usize> {
+    fn cut_order(&self, program: &Program, d: &Demands, wants: &[(usize, Region)], whole: &Region, reduced: &[usize]) -> CutOrder {
         let mut order: Vec<usize> = (0..whole.rank()).collect();
-        let groups = program
-            .steps
-            .iter()
-            .zip(d)
-            .any(|(s, d)| !d.is_empty() && s.stream.is_none() && matches!(s.kernel, Some(chunkwise_kernels::Kernel::Group { .. })));
-        if groups {
-            let needed = |d: &Demands| d.iter().flatten().map(Region::volume).max().unwrap_or(0);
-            let all = needed(d);
-            order.sort_by_cached_key(|&axis| {
-                let mut half = whole.clone();
-                half.shape[axis] = half.shape[axis].div_ceil(2);
-                let wants: Vec<_> = wants.iter().map(|(k, _)| (*k, half.clone())).collect();
-                needed(&demands(program, &self.types, &wants)) > all / 4 * 3
-            });
+        let groups =
+            program.steps.iter().zip(d).any(|(s, d)| !d.is_empty() && s.stream.is_none() && matches!(s.kernel, Some(Kernel::Group { .. })));
+        if !groups {
+            order.sort_by_key(|axis| reduced.contains(axis));
+            let kept = whole.rank() - reduced.iter().filter(|&&a| a < whole.rank()).count();
+            return CutOrder { axes: order, kept };
         }
-        order
+        let needed = |d: &Demands| d.iter().flatten().map(Region::volume).max().unwrap_or(0);
+        let all = needed(d);
+        order.sort_by_cached_key(|&axis| {
+            let mut half = whole.clone();
+            half.shape[axis] = half.shape[axis].div_ceil(2);
+            let wants: Vec<_> = wants.iter().map(|(k, _)| (*k, half.clone())).collect();
+            needed(&demands(program, &self.types, &wants)) > all / 4 * 3
+        });
+        CutOrder { axes: order, kept: 0 }
     }
 
-    fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool) -> Pass {
+    /// `reduced` are the axes that the folds of what is wanted reduce.
+    fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool, reduced: &[usize]) -> Pass {
         let d = demands(program, &self.types, &wants);
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
         // A local contraction is evaluated whole: cutting its output would load its operands again and again.
         let contracts = (0..program.steps.len()).any(|k| {
             !d[k].is_empty()
                 && program.steps[k].stream.is_none()
-                && matches!(program.steps[k].kernel, Some(chunkwise_kernels::Kernel::Contract(_)))
+                && matches!(program.steps[k].kernel, Some(Kernel::Contract(_) | Kernel::Qr(_)))
         });
         let computes =
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
-            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX, order: Vec::new() };
+            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX, order: CutOrder::default() };
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).fold(0, u64::saturating_add)).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
         // A plan that nobody can run must still be weighed.
         let target = target.max(whole.volume() / MAX_PIECES);
-        let order = self.cut_order(program, &d, &wants, &whole);
+        let order = self.cut_order(program, &d, &wants, &whole, reduced);
         let tiles = cut(&whole, target, &order);
         Pass { wants, demands: d, tiles, target, order }
     }
 }
 
-/// Cuts a region into tiles of about `target` elements, along the first axes of `order` as far as that suffices.
-fn cut(whole: &Region, target: u64, order: &[usize]) -> Vec<Region> {
+/// Cuts a region into tiles of about `target` elements, along the first axes of the order as far as that suffices.
+pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Vec<Region> {
     let mut tile = whole.shape.clone();
-    for &axis in order {
+    let kept = &order.axes[..order.kept];
+    let again = kept.iter().map(|&axis| (axis, false));
+    for (axis, run) in order.axes.iter().enumerate().map(|(i, &axis)| (axis, i < order.kept)).chain(again) {
         let v = volume(&tile);
         if v <= target {
             break;
         }
-        let inner = v / tile[axis];
-        tile[axis] = (target / inner.max(1)).clamp(1, tile[axis]);
+        let mut n = target / (v / tile[axis]).max(1);
+        if run {
+            let beside: u64 = kept.iter().filter(|&&a| a != axis).map(|&a| tile[a]).fold(1, u64::saturating_mul);
+            n = n.max(RUN.div_ceil(beside.max(1)));
+        }
+        tile[axis] = n.clamp(1, tile[axis]);
     }
     let counts: Vec<u64> = whole.shape.iter().zip(&tile).map(|(n, t)| n.div_ceil(*t)).collect();
     (0..volume(&counts))

@@ -37,16 +37,13 @@ pub(crate) fn everything(graph: &Graph, draft: &mut Draft) -> Result<(), Planner
     Ok(())
 }
 
-/// The fold nearest to the leaves that the tasks of root `k` would compute again and again.
+/// The fold or decomposition nearest to the leaves that the tasks of root `k` would compute again and again.
 fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
     let (program, nodes) = draft.program(graph, &[root.node]);
     let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
     let counts = root.tasks.counts();
     let tasks = chunkwise_types::volume(&counts);
-    if tasks <= 1 {
-        return None;
-    }
     let middle: Vec<u64> = counts.iter().map(|n| n / 2).collect();
     let d = demands(&program, &types, &[(program.steps.len() - 1, root.tasks.region(&middle))]);
     (0..program.steps.len() - 1).find_map(|i| {
@@ -55,7 +52,12 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
         let demanded: u64 = d[i].iter().map(chunkwise_types::Region::volume).sum();
         let whole = chunkwise_types::volume(&step.ty.shape).max(1);
         let again = demanded as f64 * tasks as f64 / whole as f64;
-        (node.foldable() && again > RECOMPUTE).then(|| nodes[i])
+        // A task that needs several blocks of a decomposition would hold them all at once.
+        let (blocks, decomposes) = match node.kernel {
+            Kernel::Qr(q) => (q.rows.count(), true),
+            _ => (1, false),
+        };
+        ((tasks > 1 && (node.foldable() || decomposes) && again > RECOMPUTE) || blocks > 1).then(|| nodes[i])
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::codec::ChunkCodec;
 use crate::shard::ShardLayout;
-use crate::{ArrayMeta, Location, StorageError, Store};
+use crate::{ArrayMeta, Location, MemoryTier, StorageError, Store};
 use chunkwise_types::AxisChunks;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +27,15 @@ pub(crate) struct Inner {
 impl ArrayIo {
     /// Opens the chunks of an array whose metadata is known.
     pub fn new(location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
+        Self::of(Store::open(location)?, location, meta)
+    }
+
+    /// As [`ArrayIo::new`]; the chunks stay in memory while there is room.
+    pub fn in_memory(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
+        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta)
+    }
+
+    fn of(store: Store, location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
         let url = location.to_string();
         let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
         for a in &meta.grid.0 {
@@ -40,13 +49,17 @@ impl ArrayIo {
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
         let shard = ShardLayout::of(meta).map_err(bad)?;
-        let store = Store::open(location)?;
         Ok(ArrayIo(Arc::new(Inner { array, meta: meta.clone(), store, codec, shard, raw: meta.is_raw(), url: url.clone() })))
     }
 
     /// The key of a chunk, relative to the array.
     pub fn chunk_key(&self, index: &[u64]) -> String {
         self.0.array.chunk_key(index).as_str().to_string()
+    }
+
+    /// The folder of its objects.
+    pub fn store(&self) -> &Store {
+        &self.0.store
     }
 
     /// The metadata.

@@ -15,6 +15,7 @@ mod meta;
 mod read;
 mod shard;
 mod store;
+mod tier;
 mod write;
 
 pub use boxes::Elements;
@@ -25,4 +26,5 @@ pub use location::Location;
 pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_array};
 pub use read::{READ_BUFFER, READ_GAP, ReadStats};
 pub use store::{Counters, Store};
+pub use tier::MemoryTier;
 pub use write::ChunkWritten;

@@ -1,6 +1,6 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
-use crate::{Location, StorageError, local};
+use crate::{Location, MemoryTier, StorageError, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
@@ -45,6 +45,7 @@ pub struct Store {
     handle: Handle,
     prefix: String,
     location: Location,
+    memory: Option<Arc<MemoryTier>>,
 }
 
 fn count(which: usize, n: u64) {
@@ -78,7 +79,16 @@ impl Store {
                 h
             }
         };
-        Ok(Store { handle, prefix: prefix.trim_matches('/').to_string(), location: location.clone() })
+        Ok(Store { handle, prefix: prefix.trim_matches('/').to_string(), location: location.clone(), memory: None })
+    }
+
+    /// The same folder, whose objects stay in memory while there is room.
+    pub fn with_memory(self, tier: Arc<MemoryTier>) -> Store {
+        Store { memory: Some(tier), ..self }
+    }
+
+    fn held(&self, key: &str) -> Option<Bytes> {
+        self.memory.as_ref()?.get(&self.url(key))
     }
 
     /// The requests and bytes of this process so far.
@@ -115,6 +125,9 @@ impl Store {
 
     /// An object, `None` if there is none.
     pub fn get(&self, key: &str) -> Result<Option<Bytes>, StorageError> {
+        if let Some(data) = self.held(key) {
+            return Ok(Some(data));
+        }
         let path = self.key(key)?;
         count(0, 1);
         if let Some(file) = self.file(key) {
@@ -139,6 +152,9 @@ impl Store {
 
     /// The size of an object, `None` if there is none.
     pub fn size(&self, key: &str) -> Result<Option<u64>, StorageError> {
+        if let Some(data) = self.held(key) {
+            return Ok(Some(data.len() as u64));
+        }
         let path = self.key(key)?;
         count(0, 1);
         if let Some(file) = self.file(key) {
@@ -157,6 +173,17 @@ impl Store {
 
     /// Reads byte ranges of an object, each to its place in `out`. False if there is no such object.
     pub fn read_spans(&self, key: &str, spans: &[(Range<u64>, usize)], out: &mut [u8]) -> Result<bool, StorageError> {
+        if let Some(data) = self.held(key) {
+            for (range, at) in spans {
+                let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end)) else { continue };
+                let piece = data.get(start..end).ok_or_else(|| {
+                    let e = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    StorageError::of_io("read", self.url(key), &e)
+                })?;
+                out[*at..*at + piece.len()].copy_from_slice(piece);
+            }
+            return Ok(true);
+        }
         let path = self.key(key)?;
         count(0, 1);
         count(3, spans.iter().map(|(r, _)| r.end - r.start).sum());
@@ -192,7 +219,14 @@ impl Store {
 
     /// Writes an object, whole or not at all.
     pub fn put<'a>(&self, key: &str, data: impl Into<Cow<'a, [u8]>>) -> Result<(), StorageError> {
-        let (path, data) = (self.key(key)?, data.into());
+        let (path, mut data) = (self.key(key)?, data.into());
+        if let Some(tier) = &self.memory {
+            let plain = Store { memory: None, ..self.clone() };
+            match tier.put(&plain, key, data) {
+                Ok(()) => return Ok(()),
+                Err(back) => data = back,
+            }
+        }
         count(1, 1);
         count(4, data.len() as u64);
         if let Some(file) = self.file(key) {
@@ -213,6 +247,9 @@ impl Store {
     /// Deletes an object; it need not exist.
     pub fn delete(&self, key: &str) -> Result<(), StorageError> {
         let path = self.key(key)?;
+        if let Some(tier) = &self.memory {
+            tier.delete(&self.url(key));
+        }
         match self.wait("delete", key, self.handle.delete(&path)) {
             Err(StorageError::NotFound { .. }) => Ok(()),
             other => other,
@@ -222,6 +259,9 @@ impl Store {
     /// Deletes everything below a key, and says how many objects that was.
     pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
         let path = self.key(key)?;
+        if let Some(tier) = &self.memory {
+            tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
+        }
         count(2, 1);
         let n = self.wait("delete", key, async {
             let found = self.handle.list(Some(&path)).map_ok(|m| m.location).boxed();
@@ -241,10 +281,15 @@ impl Store {
         count(2, 1);
         let found: Vec<_> = self.wait("list", key, self.handle.list(Some(&path)).try_collect())?;
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-        Ok(found
+        let mut out: HashMap<String, u64> = found
             .into_iter()
             .filter_map(|m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size)))
-            .collect())
+            .collect();
+        if let Some(tier) = &self.memory {
+            let base = self.url("").len() + 1;
+            out.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), n))));
+        }
+        Ok(out.into_iter().collect())
     }
 
     /// The names of the folders directly below a key.

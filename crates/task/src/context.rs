@@ -2,8 +2,11 @@
 
 use crate::TaskError;
 use chunkwise_plan::{ArrayRole, Codec, Encoding, Plan, PlanArray};
-use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Location, NewArray, StorageError, Store, new_meta, open_array, publish_array};
+use chunkwise_storage::{
+    ArrayIo, ArrayMeta, CodecChoice, Location, MemoryTier, NewArray, StorageError, Store, new_meta, open_array, publish_array,
+};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the tasks of a run share in one process. Opened once; holds no state of the run.
 pub struct TaskContext {
@@ -80,6 +83,17 @@ impl TaskContext {
         Ok(TaskContext { plan, run_dir, arrays })
     }
 
+    /// Keeps intermediates in memory while there is room; for tasks that run in this process.
+    pub fn with_memory(mut self, tier: &Arc<MemoryTier>) -> Result<TaskContext, TaskError> {
+        for (name, opened) in &mut self.arrays {
+            if self.plan.arrays[name].role == ArrayRole::Intermediate {
+                opened.io = ArrayIo::in_memory(&opened.location, &opened.meta, tier)
+                    .map_err(|source| TaskError::Open { array: name.clone(), source })?;
+            }
+        }
+        Ok(self)
+    }
+
     fn opened(&self, name: &str) -> &Opened {
         // Validation made sure that every name of a stage is an array of the plan.
         &self.arrays[name]
@@ -115,7 +129,6 @@ impl TaskContext {
 
     /// Deletes everything under an array's name.
     pub fn clear(&self, name: &str) -> Result<(), TaskError> {
-        let remove = || Store::open(&self.opened(name).location)?.delete_prefix("").map(|_| ());
-        remove().map_err(|source| TaskError::Open { array: name.into(), source })
+        self.array(name).store().delete_prefix("").map(|_| ()).map_err(|source| TaskError::Open { array: name.into(), source })
     }
 }

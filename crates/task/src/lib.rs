@@ -6,9 +6,11 @@
 mod context;
 mod error;
 mod evaluate;
+mod prepare;
 mod run;
 mod watch;
 
+pub use chunkwise_kernels::Cores;
 pub use context::TaskContext;
 pub use error::{ErrorClass, TaskError};
 pub use run::{run_task, task_need};

@@ -1,8 +1,11 @@
 //! The task function.
 
-use crate::evaluate::{Known, evaluate};
+use crate::evaluate::Known;
+use crate::prepare::Prepared;
 use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
+use chunkwise_plan::bands::Bands;
+use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule};
 use chunkwise_plan::{Program, Stage, StageOutput, TaskReport, WrittenChunk, memory};
 use chunkwise_storage::{Elements, StorageError};
@@ -44,6 +47,11 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
 
+/// What a pass evaluates together.
+fn prepare<'s>(program: &'s Program, schedule: &'s Schedule, pass: &Pass) -> Result<Prepared<'s>, (usize, KernelError)> {
+    Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)
+}
+
 struct Run<'a> {
     ctx: &'a TaskContext,
     stage: usize,
@@ -68,25 +76,28 @@ impl Run<'_> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
-    /// Loads the leaves of a pass.
-    fn load(&mut self, pass: &Pass, known: &mut Known) -> Result<(), TaskError> {
-        // What the last pass left and this one does not need goes first; a region that both need is not read again.
-        let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&pass.demands[k]);
+    /// Loads the leaves that `which` names at the regions where they are demanded.
+    fn load(&mut self, demands: &Demands, which: impl Fn(usize) -> bool, known: &mut Known) -> Result<(), TaskError> {
+        // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
+        let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
         let arrays = &self.ctx.plan.arrays;
         let order = memory::load_order(arrays, self.program);
         let reads: Vec<usize> = order
             .into_iter()
+            .filter(|&k| which(k))
             .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
             .collect();
-        reads.iter().for_each(|&k| known[k].clear());
-        for k in reads {
+        let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
+        // One buffer of a leaf is used again; those of others would stay beside it.
+        freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
+        for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
-            for region in &pass.demands[k] {
+            for region in &demands[k] {
                 self.check()?;
                 let io = self.ctx.array(name);
                 let mut read = 0;
-                let block = Block::from_bytes_with(step.ty.dtype, &region.shape, |bytes| {
+                let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
                     read = io.read_region(region, bytes)?.bytes_read;
                     Ok(())
                 })
@@ -98,8 +109,39 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Evaluates a part of a pass band by band and tile by tile, and gives every tile's values to `take`.
+    fn tiles(
+        &mut self,
+        pass: &Pass,
+        bands: &Bands,
+        schedule: &Schedule,
+        prepared: &mut Prepared<'_>,
+        part: &Region,
+        known: &mut Known,
+        mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
+    ) -> Result<(), TaskError> {
+        for band in bands.cut(pass, part) {
+            if bands.banded.contains(&true) {
+                let demands = bands.demands(self.program, schedule, pass, &band);
+                self.load(&demands, |k| bands.banded[k], known)?;
+            }
+            for tile in pass.tiles_of(&band) {
+                self.check()?;
+                let wants = vec![tile.clone(); pass.wants.len()];
+                let blocks = prepared.evaluate(known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                take(&tile, blocks)?;
+            }
+        }
+        Ok(())
+    }
+
     fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<WrittenChunk>, TaskError> {
+        let all: Vec<(usize, Region)> = regions.iter().cloned().enumerate().collect();
+        if let Some(there) = self.there(stage, &all) {
+            return Ok(there);
+        }
         let schedule = Schedule::new(stage, regions);
+        let (arrays, program) = (&self.ctx.plan.arrays, self.program);
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
         for phase in &schedule.phases {
             let nodes: Vec<Node<'_>> = phase
@@ -114,20 +156,29 @@ impl Run<'_> {
             for (node, (k, region)) in nodes.iter().zip(&phase.folds) {
                 folds.push(node.start_fold(region).map_err(self.kernel(*k))?);
             }
+            let (stage, task) = (self.stage, self.task);
+            let mut fold = |parts: &mut dyn Iterator<Item = Part>| -> Result<(), TaskError> {
+                for (fold, (k, _)) in folds.iter_mut().zip(&phase.folds) {
+                    let own: Vec<Part> = parts.take(program.steps[*k].inputs.len()).collect();
+                    fold.fold(&own).map_err(|source| TaskError::Kernel { stage, task, step: *k, source })?;
+                }
+                Ok(())
+            };
             for window in &phase.windows {
                 let pass = schedule.step_pass(self.program, phase, window);
-                self.load(&pass, &mut known)?;
-                for tile in &pass.tiles {
+                let bands = Bands::of(arrays, self.program, &schedule, &pass);
+                self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
+                let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+                if let [_] = &pass.tiles[..] {
                     self.check()?;
-                    let wants: Vec<(usize, Region)> =
-                        pass.wants.iter().map(|(k, r)| (*k, if pass.tiles.len() > 1 { tile.clone() } else { r.clone() })).collect();
-                    let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-                    let mut parts = wants.into_iter().zip(blocks).map(|((_, region), block)| Part { region, block });
-                    for (fold, (k, _)) in folds.iter_mut().zip(&phase.folds) {
-                        let own: Vec<Part> = parts.by_ref().take(self.program.steps[*k].inputs.len()).collect();
-                        fold.fold(&own).map_err(self.kernel(*k))?;
-                    }
+                    let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
+                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
+                    continue;
                 }
+                self.tiles(&pass, &bands, &schedule, &mut prepared, &pass.wants[0].1, &mut known, |tile, blocks| {
+                    fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
+                })?;
             }
             for (fold, (k, region)) in folds.into_iter().zip(&phase.folds) {
                 let block = fold.finish().map_err(self.kernel(*k))?;
@@ -135,31 +186,37 @@ impl Run<'_> {
             }
         }
         let pass = schedule.output_pass(self.program);
-        self.load(&pass, &mut known)?;
+        let bands = Bands::of(arrays, self.program, &schedule, &pass);
+        self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
         if pass.tiles.len() <= 1 {
-            let blocks = evaluate(self.program, &schedule.types, &known, &pass.wants).map_err(|(k, e)| self.kernel(k)(e))?;
+            let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
+            let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+            let blocks = prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let mut written = Vec::new();
-        let pieces = schedule.pieces(&pass, &grids);
-        for piece in &pieces {
-            let whole: Vec<(usize, Region)> =
-                pass.wants.iter().map(|(k, r)| (*k, if pieces.len() > 1 { piece.clone() } else { r.clone() })).collect();
+        let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+        for piece in schedule.pieces(&pass, &grids) {
+            let whole: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, piece.clone())).collect();
             if let Some(there) = self.there(stage, &whole) {
                 written.extend(there);
                 continue;
             }
-            let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(self.program.steps[*k].ty.dtype, &r.shape)).collect();
-            for tile in pass.tiles_of(&whole[0].1) {
-                self.check()?;
-                let wants: Vec<(usize, Region)> = whole.iter().map(|(k, _)| (*k, tile.clone())).collect();
-                let blocks = evaluate(self.program, &schedule.types, &known, &wants).map_err(|(k, e)| self.kernel(k)(e))?;
-                for (held, (block, (_, region))) in out.iter_mut().zip(blocks.iter().zip(&whole)) {
-                    held.assign(&tile.relative_to(region), block);
-                }
-            }
+            let at = vec![piece.clone(); whole.len()];
+            let out = if !bands.banded.contains(&true) && prepared.direct() && prepared.in_one_part(&known, &at) {
+                // A fused program makes its own, smaller tiles: its outputs are the only blocks.
+                prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
+            } else {
+                let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(program.steps[*k].ty.dtype, &r.shape)).collect();
+                self.tiles(&pass, &bands, &schedule, &mut prepared, &piece, &mut known, |tile, blocks| {
+                    let place = tile.relative_to(&piece);
+                    out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
+                    Ok(())
+                })?;
+                out
+            };
             let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
             written.extend(self.write(stage, &regions, out)?);
         }

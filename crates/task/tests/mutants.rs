@@ -72,6 +72,8 @@ fn plans() -> Vec<Value> {
     let rows = || Some(json!([{"regular": {"len": 4, "size": 2}}]));
     vec![
         plan(json!({"element": {"function": "add"}}), 2, "float64", &[4, 6], None),
+        plan(json!({"qr": {"factor": "r", "rows": {"regular": {"len": 4, "size": 3}}}}), 1, "float64", &[2, 6, 6], None),
+        plan(json!({"qr": {"factor": "q", "rows": {"irregular": [1, 3]}}}), 1, "float64", &[4, 6], None),
         plan(json!({"element": {"function": "sqrt"}}), 1, "float64", &[4, 6], None),
         plan(json!("cast"), 1, "int8", &[4, 6], None),
         plan(json!("reshape"), 1, "float64", &[3, 8], None),

@@ -1,90 +1,124 @@
 //! Functions of two inputs.
 
+use super::ElementOp;
+use super::math;
 use super::numeric::{Cplx, Int, RealMath};
-use super::{Arr, ElementOp, map2, typed, undefined};
-use crate::{Block, BlockElement, KernelError};
+use super::strip::{Found, map2, plain2};
+use crate::BlockElement;
+use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
-pub(super) fn compute(op: ElementOp, a: &Block, b: &Block) -> Result<Block, KernelError> {
+/// A loop that is compiled for every instruction set.
+macro_rules! fast {
+    ($a:ty, $b:ty => $c:ty: $f:expr) => {
+        Some(Found::Run(|ins, n, out| map2::<$a, $b, $c>(ins, n, out, $f), <$c>::DTYPE))
+    };
+}
+
+/// A loop around a function that does not vectorise.
+macro_rules! plain {
+    ($t:ty: $f:expr) => {
+        Some(Found::Run(|ins, n, out| plain2::<$t, $t, $t>(ins, n, out, $f), <$t>::DTYPE))
+    };
+}
+
+/// The function of inputs of these dtypes.
+pub(super) fn find(op: ElementOp, a: DType, b: DType) -> Option<Found> {
     match (a, b) {
-        (Block::Int64(x), Block::UInt64(y)) => return mixed(op, x, y),
-        (Block::UInt64(x), Block::Int64(y)) => return mixed(op, x, y),
+        (DType::Int64, DType::UInt64) => return signed_unsigned(op),
+        (DType::UInt64, DType::Int64) => return unsigned_signed(op),
+        _ if a != b => return None,
         _ => {}
     }
     match a {
-        Block::Bool(x) => of_bool(op, x, typed(op, b)?),
-        Block::Int8(x) => of_i8(op, x, typed(op, b)?),
-        Block::Int16(x) => of_i16(op, x, typed(op, b)?),
-        Block::Int32(x) => of_i32(op, x, typed(op, b)?),
-        Block::Int64(x) => of_i64(op, x, typed(op, b)?),
-        Block::UInt8(x) => of_u8(op, x, typed(op, b)?),
-        Block::UInt16(x) => of_u16(op, x, typed(op, b)?),
-        Block::UInt32(x) => of_u32(op, x, typed(op, b)?),
-        Block::UInt64(x) => of_u64(op, x, typed(op, b)?),
-        Block::Float32(x) => of_f32(op, x, typed(op, b)?),
-        Block::Float64(x) => of_f64(op, x, typed(op, b)?),
-        Block::Complex64(x) => of_c32(op, x, typed(op, b)?),
-        Block::Complex128(x) => of_c64(op, x, typed(op, b)?),
+        DType::Bool => of_bool(op),
+        DType::Int8 => of_i8(op),
+        DType::Int16 => of_i16(op),
+        DType::Int32 => of_i32(op),
+        DType::Int64 => of_i64(op),
+        DType::UInt8 => of_u8(op),
+        DType::UInt16 => of_u16(op),
+        DType::UInt32 => of_u32(op),
+        DType::UInt64 => of_u64(op),
+        DType::Float32 => of_f32(op),
+        DType::Float64 => of_f64(op),
+        DType::Complex64 => of_c32(op),
+        DType::Complex128 => of_c64(op),
+        _ => None,
     }
 }
 
 /// Exact comparisons of signed with unsigned integers.
-fn mixed<A: BlockElement + Into<i128>, B: BlockElement + Into<i128>>(op: ElementOp, a: &Arr<A>, b: &Arr<B>) -> Result<Block, KernelError> {
+fn signed_unsigned(op: ElementOp) -> Option<Found> {
     use ElementOp::*;
     match op {
-        Equal => map2(a, b, |x, y| x.into() == y.into()),
-        NotEqual => map2(a, b, |x, y| x.into() != y.into()),
-        Less => map2(a, b, |x, y| x.into() < y.into()),
-        LessEqual => map2(a, b, |x, y| x.into() <= y.into()),
-        Greater => map2(a, b, |x, y| x.into() > y.into()),
-        GreaterEqual => map2(a, b, |x, y| x.into() >= y.into()),
-        _ => Err(undefined(op, B::DTYPE)),
+        Equal => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 == y)),
+        NotEqual => fast!(i64, u64 => bool: |x, y| (x < 0) | (x as u64 != y)),
+        Less => fast!(i64, u64 => bool: |x, y| (x < 0) | ((x as u64) < y)),
+        LessEqual => fast!(i64, u64 => bool: |x, y| (x < 0) | (x as u64 <= y)),
+        Greater => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 > y)),
+        GreaterEqual => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 >= y)),
+        _ => None,
     }
 }
 
-/// Comparisons of two inputs of one ordered type.
-fn compare<T: BlockElement + PartialOrd>(op: ElementOp, a: &Arr<T>, b: &Arr<T>) -> Result<Block, KernelError> {
+/// Exact comparisons of unsigned with signed integers.
+fn unsigned_signed(op: ElementOp) -> Option<Found> {
     use ElementOp::*;
     match op {
-        Equal => map2(a, b, |x, y| x == y),
-        NotEqual => map2(a, b, |x, y| x != y),
-        Less => map2(a, b, |x, y| x < y),
-        LessEqual => map2(a, b, |x, y| x <= y),
-        Greater => map2(a, b, |x, y| x > y),
-        GreaterEqual => map2(a, b, |x, y| x >= y),
-        _ => Err(undefined(op, T::DTYPE)),
+        Equal => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x == y as u64)),
+        NotEqual => fast!(u64, i64 => bool: |x, y| (y < 0) | (x != y as u64)),
+        Less => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x < y as u64)),
+        LessEqual => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x <= y as u64)),
+        Greater => fast!(u64, i64 => bool: |x, y| (y < 0) | (x > y as u64)),
+        GreaterEqual => fast!(u64, i64 => bool: |x, y| (y < 0) | (x >= y as u64)),
+        _ => None,
     }
 }
 
-fn of_bool(op: ElementOp, a: &Arr<bool>, b: &Arr<bool>) -> Result<Block, KernelError> {
+macro_rules! compare {
+    ($op:expr, $t:ty) => {
+        match $op {
+            ElementOp::Equal => fast!($t, $t => bool: |x, y| x == y),
+            ElementOp::NotEqual => fast!($t, $t => bool: |x, y| x != y),
+            ElementOp::Less => fast!($t, $t => bool: |x, y| x < y),
+            ElementOp::LessEqual => fast!($t, $t => bool: |x, y| x <= y),
+            ElementOp::Greater => fast!($t, $t => bool: |x, y| x > y),
+            ElementOp::GreaterEqual => fast!($t, $t => bool: |x, y| x >= y),
+            _ => None,
+        }
+    };
+}
+
+fn of_bool(op: ElementOp) -> Option<Found> {
     use ElementOp::*;
     match op {
-        Add | BitwiseOr | LogicalOr | Maximum => map2(a, b, |x, y| x | y),
-        Multiply | BitwiseAnd | LogicalAnd | Minimum => map2(a, b, |x, y| x & y),
-        BitwiseXor | LogicalXor => map2(a, b, |x, y| x ^ y),
-        _ => compare(op, a, b),
+        Add | BitwiseOr | LogicalOr | Maximum => fast!(bool, bool => bool: |x, y| x | y),
+        Multiply | BitwiseAnd | LogicalAnd | Minimum => fast!(bool, bool => bool: |x, y| x & y),
+        BitwiseXor | LogicalXor => fast!(bool, bool => bool: |x, y| x ^ y),
+        _ => compare!(op, bool),
     }
 }
 
 macro_rules! integer {
     ($name:ident, $t:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$t>, b: &Arr<$t>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
-                Add => map2(a, b, $t::wrapping_add),
-                Subtract => map2(a, b, $t::wrapping_sub),
-                Multiply => map2(a, b, $t::wrapping_mul),
-                FloorDivide => map2(a, b, Int::floor_div),
-                Remainder => map2(a, b, Int::floor_rem),
-                Pow => map2(a, b, Int::power),
-                Maximum => map2(a, b, |x: $t, y| x.max(y)),
-                Minimum => map2(a, b, |x: $t, y| x.min(y)),
-                BitwiseAnd => map2(a, b, |x: $t, y: $t| x & y),
-                BitwiseOr => map2(a, b, |x: $t, y: $t| x | y),
-                BitwiseXor => map2(a, b, |x: $t, y: $t| x ^ y),
-                BitwiseLeftShift => map2(a, b, Int::left),
-                BitwiseRightShift => map2(a, b, Int::right),
-                _ => compare(op, a, b),
+                Add => fast!($t, $t => $t: $t::wrapping_add),
+                Subtract => fast!($t, $t => $t: $t::wrapping_sub),
+                Multiply => fast!($t, $t => $t: $t::wrapping_mul),
+                FloorDivide => fast!($t, $t => $t: Int::floor_div),
+                Remainder => fast!($t, $t => $t: Int::floor_rem),
+                Pow => plain!($t: Int::power),
+                Maximum => fast!($t, $t => $t: |x: $t, y| x.max(y)),
+                Minimum => fast!($t, $t => $t: |x: $t, y| x.min(y)),
+                BitwiseAnd => fast!($t, $t => $t: |x: $t, y: $t| x & y),
+                BitwiseOr => fast!($t, $t => $t: |x: $t, y: $t| x | y),
+                BitwiseXor => fast!($t, $t => $t: |x: $t, y: $t| x ^ y),
+                BitwiseLeftShift => fast!($t, $t => $t: Int::left),
+                BitwiseRightShift => fast!($t, $t => $t: Int::right),
+                _ => compare!(op, $t),
             }
         }
     };
@@ -100,24 +134,21 @@ integer!(of_u64, u64);
 
 macro_rules! float {
     ($name:ident, $t:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$t>, b: &Arr<$t>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
-                Add => map2(a, b, |x: $t, y: $t| x + y),
-                Subtract => map2(a, b, |x: $t, y: $t| x - y),
-                Multiply => map2(a, b, |x: $t, y: $t| x * y),
-                Divide => map2(a, b, |x: $t, y: $t| x / y),
-                FloorDivide => map2(a, b, RealMath::floor_div),
-                Remainder => map2(a, b, RealMath::floor_rem),
-                Pow => map2(a, b, $t::powf),
-                Maximum => map2(a, b, RealMath::larger),
-                Minimum => map2(a, b, RealMath::smaller),
-                Atan2 => map2(a, b, $t::atan2),
-                Copysign => map2(a, b, $t::copysign),
-                Hypot => map2(a, b, $t::hypot),
-                Logaddexp => map2(a, b, RealMath::logaddexp),
-                Nextafter => map2(a, b, RealMath::nextafter),
-                _ => compare(op, a, b),
+                Add => fast!($t, $t => $t: |x: $t, y: $t| x + y),
+                Subtract => fast!($t, $t => $t: |x: $t, y: $t| x - y),
+                Multiply => fast!($t, $t => $t: |x: $t, y: $t| x * y),
+                Divide => fast!($t, $t => $t: |x: $t, y: $t| x / y),
+                FloorDivide => plain!($t: RealMath::floor_div),
+                Remainder => plain!($t: RealMath::floor_rem),
+                Maximum => fast!($t, $t => $t: RealMath::larger),
+                Minimum => fast!($t, $t => $t: RealMath::smaller),
+                Copysign => fast!($t, $t => $t: $t::copysign),
+                Nextafter => fast!($t, $t => $t: RealMath::nextafter),
+                Atan2 | Hypot | Logaddexp | Pow => math::$t::binary(op),
+                _ => compare!(op, $t),
             }
         }
     };
@@ -127,17 +158,17 @@ float!(of_f64, f64);
 
 macro_rules! complex {
     ($name:ident, $c:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$c>, b: &Arr<$c>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
-                Add => map2(a, b, |x: $c, y: $c| x + y),
-                Subtract => map2(a, b, |x: $c, y: $c| x - y),
-                Multiply => map2(a, b, |x: $c, y: $c| x * y),
-                Divide => map2(a, b, Cplx::over),
-                Pow => map2(a, b, Cplx::power),
-                Equal => map2(a, b, |x: $c, y: $c| x == y),
-                NotEqual => map2(a, b, |x: $c, y: $c| x != y),
-                _ => Err(undefined(op, $c::DTYPE)),
+                Add => fast!($c, $c => $c: |x: $c, y: $c| x + y),
+                Subtract => fast!($c, $c => $c: |x: $c, y: $c| x - y),
+                Multiply => fast!($c, $c => $c: |x: $c, y: $c| x * y),
+                Divide => fast!($c, $c => $c: Cplx::over),
+                Pow => plain!($c: Cplx::power),
+                Equal => fast!($c, $c => bool: |x: $c, y: $c| (x.re == y.re) & (x.im == y.im)),
+                NotEqual => fast!($c, $c => bool: |x: $c, y: $c| (x.re != y.re) | (x.im != y.im)),
+                _ => None,
             }
         }
     };

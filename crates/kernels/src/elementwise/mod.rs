@@ -1,12 +1,23 @@
 //! The element-wise functions of the Python Array API standard 2025.12.
 
 mod binary;
+mod math;
 mod numeric;
+mod operand;
+mod program;
+#[cfg(test)]
+mod program_tests;
+pub(crate) mod strip;
 #[cfg(test)]
 mod tests;
 mod unary;
 
-use crate::{ArrayType, Block, BlockElement, KernelError, check, with_block};
+pub use operand::Operand;
+pub(crate) use program::single;
+pub use program::{Fused, FusedOp, MAX_STRIP, Scratch};
+use strip::Found;
+
+use crate::{ArrayType, Block, BlockElement, KernelError, check, with_dtype};
 use chunkwise_types::{DType, DTypeKind};
 use ndarray::{ArcArray, IxDyn};
 use schemars::JsonSchema;
@@ -201,44 +212,14 @@ pub(crate) fn build<T: BlockElement>(shape: &[usize], data: Vec<T>) -> Result<Bl
     Ok(T::wrap(array))
 }
 
-/// `f` of every element; a loop over slices that the compiler vectorises.
-pub(crate) fn map1<A: BlockElement, B: BlockElement>(a: &Arr<A>, f: impl Fn(A) -> B) -> Result<Block, KernelError> {
-    let c = a.as_standard_layout();
-    build(a.shape(), c.as_slice().unwrap_or(&[]).iter().map(|&x| f(x)).collect())
-}
-
-/// `f` of every pair of elements of two arrays of the same shape.
-pub(crate) fn map2<A: BlockElement, B: BlockElement, C: BlockElement>(
-    a: &Arr<A>,
-    b: &Arr<B>,
-    f: impl Fn(A, B) -> C,
-) -> Result<Block, KernelError> {
-    let (ca, cb) = (a.as_standard_layout(), b.as_standard_layout());
-    let pairs = ca.as_slice().unwrap_or(&[]).iter().zip(cb.as_slice().unwrap_or(&[]));
-    build(a.shape(), pairs.map(|(&x, &y)| f(x, y)).collect())
-}
-
-/// The values of `a` where the condition is true, else those of `b`.
-fn select(condition: &Block, a: &Block, b: &Block) -> Result<Block, KernelError> {
-    fn go<T: BlockElement>(condition: &Arr<bool>, a: &Arr<T>, b: &Block) -> Result<Block, KernelError> {
-        let b = typed::<T>(ElementOp::Where, b)?;
-        let (cc, ca, cb) = (condition.as_standard_layout(), a.as_standard_layout(), b.as_standard_layout());
-        let values = ca.as_slice().unwrap_or(&[]).iter().zip(cb.as_slice().unwrap_or(&[]));
-        let picked = cc.as_slice().unwrap_or(&[]).iter().zip(values).map(|(&c, (&x, &y))| if c { x } else { y });
-        build(a.shape(), picked.collect())
+/// The strip function of inputs of these dtypes; `None` for dtypes that [`ElementOp::result_dtype`] would not have asked for.
+pub(crate) fn find(op: ElementOp, inputs: &[DType]) -> Option<Found> {
+    match *inputs {
+        [a] => unary::find(op, a),
+        [a, b] => binary::find(op, a, b),
+        [DType::Bool, a, b] if op == ElementOp::Where && a == b => Some(with_dtype!(a, T => Found::Run(strip::select::<T>, a))),
+        _ => None,
     }
-    let condition = typed::<bool>(ElementOp::Where, condition)?;
-    with_block!(a, x => go(condition, x, b))
-}
-
-/// The typed array of an operand, or the error that names the function.
-fn typed<T: BlockElement>(op: ElementOp, block: &Block) -> Result<&Arr<T>, KernelError> {
-    T::unwrap(block).ok_or_else(|| undefined(op, block.dtype()))
-}
-
-/// The error of a function given a dtype that [`ElementOp::result_dtype`] would not have asked for.
-fn undefined(op: ElementOp, dtype: DType) -> KernelError {
-    KernelError::DType { op: op.name().into(), dtype }
 }
 
 /// Refuses inputs that the function does not take as they are, and outputs that it does not make.
@@ -264,11 +245,12 @@ pub(crate) fn compute(op: &ElementOp, blocks: &[&Block], out: DType) -> Result<B
         let text = format!("{}: the inputs have the shapes {:?} and {:?}", op.name(), blocks[0].shape(), other.shape());
         return Err(KernelError::Invalid(text));
     }
-    let result = match blocks {
-        [a] => unary::compute(*op, a)?,
-        [a, b] => binary::compute(*op, a, b)?,
-        [c, a, b] => select(c, a, b)?,
-        _ => return Err(KernelError::Invalid(format!("{}: too many inputs", op.name()))),
-    };
-    Ok(if result.dtype() == out { result } else { crate::cast(&result, out) })
+    let dtypes: Vec<DType> = blocks.iter().map(|b| b.dtype()).collect();
+    if let (Some(Found::Same), [a]) = (find(*op, &dtypes), blocks)
+        && a.dtype() == out
+    {
+        return Ok((*a).clone());
+    }
+    let one = FusedOp { function: Some(*op), inputs: (0..blocks.len()).collect(), dtype: out };
+    program::single(&dtypes, one, blocks)
 }

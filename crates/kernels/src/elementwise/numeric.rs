@@ -34,25 +34,28 @@ macro_rules! power_loop {
     }};
 }
 
-macro_rules! signed {
-    ($($t:ty)*) => {$(impl Int for $t {
-        #[inline]
+/// Division of integers that are exact in a float: the quotient of two numbers below 2^24 (2^53) is rounded, but never across an integer,
+/// because one that is none is further from the next than rounding moves it. Processors divide vectors of floats, not of integers.
+macro_rules! floor_by_floats {
+    ($t:ty, $f:ty) => {
+        #[inline(always)]
         fn floor_div(self, b: Self) -> Self {
-            if b == 0 {
-                return 0;
-            }
-            let (q, r) = (self.wrapping_div(b), self.wrapping_rem(b));
-            if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q }
+            let q = (self as $f / b as $f).floor() as Self;
+            // The one quotient that wraps is the least number by -1.
+            let q = if b == (0 as Self).wrapping_sub(1) && <$t>::MIN != 0 { self.wrapping_neg() } else { q };
+            if b == 0 { 0 } else { q }
         }
-        #[inline]
+        #[inline(always)]
         fn floor_rem(self, b: Self) -> Self {
-            if b == 0 {
-                return 0;
-            }
-            let r = self.wrapping_rem(b);
-            if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
+            let r = self.wrapping_sub(Int::floor_div(self, b).wrapping_mul(b));
+            if b == 0 { 0 } else { r }
         }
-        #[inline]
+    };
+}
+macro_rules! signed {
+    ($($t:ty, $($f:ty)?;)*) => {$(impl Int for $t {
+        signed! { @divide $t, $($f)? }
+        #[inline(always)]
         fn power(self, b: Self) -> Self {
             if b < 0 {
                 return match self {
@@ -63,40 +66,72 @@ macro_rules! signed {
             }
             power_loop!(self, b)
         }
-        #[inline]
+        #[inline(always)]
         fn left(self, b: Self) -> Self {
-            if (0..<$t>::BITS as Self).contains(&b) { self << b } else { 0 }
+            let x = self.wrapping_shl(b as u32);
+            if (b >= 0) & (b < <$t>::BITS as Self) { x } else { 0 }
         }
-        #[inline]
+        #[inline(always)]
         fn right(self, b: Self) -> Self {
-            if (0..<$t>::BITS as Self).contains(&b) { self >> b } else if self < 0 { -1 } else { 0 }
+            // A shift by the whole width less one leaves only the sign.
+            let last = <$t>::BITS as Self - 1;
+            self.wrapping_shr(if (b >= 0) & (b < last) { b } else { last } as u32)
         }
-        #[inline]
-        fn sign(self) -> Self { self.signum() }
-        #[inline]
+        #[inline(always)]
+        fn sign(self) -> Self { Self::from(self > 0) - Self::from(self < 0) }
+        #[inline(always)]
         fn magnitude(self) -> Self { self.wrapping_abs() }
     })*};
+    (@divide $t:ty, $f:ty) => { floor_by_floats! { $t, $f } };
+    (@divide $t:ty,) => {
+        #[inline(always)]
+        fn floor_div(self, b: Self) -> Self {
+            if b == 0 {
+                return 0;
+            }
+            let (q, r) = (self.wrapping_div(b), self.wrapping_rem(b));
+            if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q }
+        }
+        #[inline(always)]
+        fn floor_rem(self, b: Self) -> Self {
+            if b == 0 {
+                return 0;
+            }
+            let r = self.wrapping_rem(b);
+            if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
+        }
+    };
 }
 macro_rules! unsigned {
-    ($($t:ty)*) => {$(impl Int for $t {
-        #[inline]
-        fn floor_div(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }
-        #[inline]
-        fn floor_rem(self, b: Self) -> Self { self.checked_rem(b).unwrap_or(0) }
-        #[inline]
+    ($($t:ty, $($f:ty)?;)*) => {$(impl Int for $t {
+        unsigned! { @divide $t, $($f)? }
+        #[inline(always)]
         fn power(self, b: Self) -> Self { power_loop!(self, b) }
-        #[inline]
-        fn left(self, b: Self) -> Self { if b < <$t>::BITS as Self { self << b } else { 0 } }
-        #[inline]
-        fn right(self, b: Self) -> Self { if b < <$t>::BITS as Self { self >> b } else { 0 } }
-        #[inline]
+        #[inline(always)]
+        fn left(self, b: Self) -> Self {
+            let x = self.wrapping_shl(b as u32);
+            if b < <$t>::BITS as Self { x } else { 0 }
+        }
+        #[inline(always)]
+        fn right(self, b: Self) -> Self {
+            let x = self.wrapping_shr(b as u32);
+            if b < <$t>::BITS as Self { x } else { 0 }
+        }
+        #[inline(always)]
         fn sign(self) -> Self { Self::from(self != 0) }
-        #[inline]
+        #[inline(always)]
         fn magnitude(self) -> Self { self }
     })*};
+    (@divide $t:ty, $f:ty) => { floor_by_floats! { $t, $f } };
+    (@divide $t:ty,) => {
+        #[inline(always)]
+        fn floor_div(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }
+        #[inline(always)]
+        fn floor_rem(self, b: Self) -> Self { self.checked_rem(b).unwrap_or(0) }
+    };
 }
-signed! { i8 i16 i32 i64 }
-unsigned! { u8 u16 u32 u64 }
+signed! { i8, f32; i16, f32; i32, f64; i64,; }
+unsigned! { u8, f32; u16, f32; u32, f64; u64,; }
 
 /// Real functions.
 pub(super) trait RealMath: Copy {
@@ -141,7 +176,7 @@ pub(super) trait Cplx: Copy {
 macro_rules! real {
     ($t:ident, $c:ident) => {
         impl RealMath for $t {
-            #[inline]
+            #[inline(always)]
             fn floor_div(self, b: Self) -> Self {
                 if b == 0.0 {
                     return self / b;
@@ -157,7 +192,7 @@ macro_rules! real {
                 let f = d.floor();
                 if d - f > 0.5 { f + 1.0 } else { f }
             }
-            #[inline]
+            #[inline(always)]
             fn floor_rem(self, b: Self) -> Self {
                 let m = self % b;
                 if m == 0.0 {
@@ -168,7 +203,7 @@ macro_rules! real {
                     m
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn sign(self) -> Self {
                 if self > 0.0 {
                     1.0
@@ -180,7 +215,7 @@ macro_rules! real {
                     self
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn logaddexp(self, b: Self) -> Self {
                 if self == b {
                     // Also for equal infinities, whose difference is NaN.
@@ -195,7 +230,7 @@ macro_rules! real {
                     d
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn nextafter(self, b: Self) -> Self {
                 if self == b {
                     b
@@ -207,15 +242,15 @@ macro_rules! real {
                     self + b
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn larger(self, b: Self) -> Self {
                 if self >= b || self.is_nan() { self } else { b }
             }
-            #[inline]
+            #[inline(always)]
             fn smaller(self, b: Self) -> Self {
                 if self <= b || self.is_nan() { self } else { b }
             }
-            #[inline]
+            #[inline(always)]
             fn arcosh(self) -> Self {
                 let t = self - 1.0;
                 if self < 2.0 {
@@ -226,12 +261,12 @@ macro_rules! real {
                     (2.0 * self - 1.0 / (self + (self * self - 1.0).sqrt())).ln()
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn arsinh(self) -> Self {
                 let a = self.abs();
                 if a > 1e8 { (a.ln() + std::$t::consts::LN_2).copysign(self) } else { self.asinh() }
             }
-            #[inline]
+            #[inline(always)]
             fn artanh(self) -> Self {
                 let a = self.abs();
                 (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(self)
@@ -239,21 +274,19 @@ macro_rules! real {
         }
 
         impl Cplx for $c {
-            #[inline]
+            #[inline(always)]
             fn over(self, b: Self) -> Self {
+                // Both cases of Smith's method in one, so that it vectorises: the divisor's greater part is `big`.
                 let (re, im) = (b.re.abs(), b.im.abs());
-                if re >= im {
-                    if re == 0.0 && im == 0.0 {
-                        return $c::new(self.re / re, self.im / re);
-                    }
-                    let ratio = b.im / b.re;
-                    let scale = 1.0 / (b.re + b.im * ratio);
-                    $c::new((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
-                } else {
-                    let ratio = b.re / b.im;
-                    let scale = 1.0 / (b.re * ratio + b.im);
-                    $c::new((self.re * ratio + self.im) * scale, (self.im * ratio - self.re) * scale)
-                }
+                let first = re >= im;
+                let (big, small) = if first { (b.re, b.im) } else { (b.im, b.re) };
+                let (p, q) = if first { (self.re, self.im) } else { (self.im, self.re) };
+                let ratio = small / big;
+                let scale = 1.0 / (big + small * ratio);
+                let (x, y) = if first { (q, p * ratio) } else { (p * ratio, q) };
+                let (out_re, out_im) = ((p + q * ratio) * scale, (x - y) * scale);
+                let zero = (re == 0.0) & (im == 0.0);
+                $c::new(if zero { self.re / re } else { out_re }, if zero { self.im / re } else { out_im })
             }
             fn power(self, b: Self) -> Self {
                 let one = $c::new(1.0, 0.0);
@@ -278,24 +311,24 @@ macro_rules! real {
                 }
                 (b * self.ln()).exp()
             }
-            #[inline]
+            #[inline(always)]
             fn sign(self) -> Self {
                 let n = self.norm();
                 if n == 0.0 { $c::new(0.0, 0.0) } else { $c::new(self.re / n, self.im / n) }
             }
-            #[inline]
+            #[inline(always)]
             fn exp_m1(self) -> Self {
                 let s = (self.im / 2.0).sin();
                 $c::new(self.re.exp_m1() * self.im.cos() - 2.0 * s * s, self.re.exp() * self.im.sin())
             }
-            #[inline]
+            #[inline(always)]
             fn ln_1p(self) -> Self {
                 let x = self.re + 1.0;
                 let small = self.re.abs() < 0.5 && self.im.abs() < 0.5;
                 let re = if small { 0.5 * (self.re * (2.0 + self.re) + self.im * self.im).ln_1p() } else { x.hypot(self.im).ln() };
                 $c::new(re, self.im.atan2(x))
             }
-            #[inline]
+            #[inline(always)]
             fn round_even(self) -> Self {
                 $c::new(self.re.round_ties_even(), self.im.round_ties_even())
             }

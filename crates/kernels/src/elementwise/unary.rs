@@ -1,54 +1,72 @@
 //! Functions of one input.
 
 use super::numeric::{Cplx, Int, RealMath};
-use super::{Arr, ElementOp, map1, undefined};
-use crate::{Block, BlockElement, KernelError};
+use super::strip::{Found, map1, plain1};
+use super::{ElementOp, math};
+use crate::BlockElement;
+use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
-pub(super) fn compute(op: ElementOp, block: &Block) -> Result<Block, KernelError> {
-    match block {
-        Block::Bool(a) => of_bool(op, a),
-        Block::Int8(a) => of_i8(op, a),
-        Block::Int16(a) => of_i16(op, a),
-        Block::Int32(a) => of_i32(op, a),
-        Block::Int64(a) => of_i64(op, a),
-        Block::UInt8(a) => of_u8(op, a),
-        Block::UInt16(a) => of_u16(op, a),
-        Block::UInt32(a) => of_u32(op, a),
-        Block::UInt64(a) => of_u64(op, a),
-        Block::Float32(a) => of_f32(op, a),
-        Block::Float64(a) => of_f64(op, a),
-        Block::Complex64(a) => of_c32(op, a),
-        Block::Complex128(a) => of_c64(op, a),
+/// A loop that is compiled for every instruction set.
+macro_rules! fast {
+    ($a:ty => $b:ty: $f:expr) => {
+        Some(Found::Run(|ins, n, out| map1::<$a, $b>(ins, n, out, $f), <$b>::DTYPE))
+    };
+}
+
+/// A loop around a function that does not vectorise.
+macro_rules! plain {
+    ($a:ty => $b:ty: $f:expr) => {
+        Some(Found::Run(|ins, n, out| plain1::<$a, $b>(ins, n, out, $f), <$b>::DTYPE))
+    };
+}
+
+/// The function of an input of this dtype.
+pub(super) fn find(op: ElementOp, dtype: DType) -> Option<Found> {
+    match dtype {
+        DType::Bool => of_bool(op),
+        DType::Int8 => of_i8(op),
+        DType::Int16 => of_i16(op),
+        DType::Int32 => of_i32(op),
+        DType::Int64 => of_i64(op),
+        DType::UInt8 => of_u8(op),
+        DType::UInt16 => of_u16(op),
+        DType::UInt32 => of_u32(op),
+        DType::UInt64 => of_u64(op),
+        DType::Float32 => of_f32(op),
+        DType::Float64 => of_f64(op),
+        DType::Complex64 => of_c32(op),
+        DType::Complex128 => of_c64(op),
+        _ => None,
     }
 }
 
-fn of_bool(op: ElementOp, a: &Arr<bool>) -> Result<Block, KernelError> {
+fn of_bool(op: ElementOp) -> Option<Found> {
     use ElementOp::*;
     match op {
-        Abs | Real | Ceil | Floor | Trunc | Round => Ok(Block::Bool(a.clone())),
-        LogicalNot | BitwiseInvert => map1(a, |x| !x),
-        Imag | Isinf | Isnan => map1(a, |_| false),
-        Isfinite => map1(a, |_| true),
-        _ => Err(undefined(op, bool::DTYPE)),
+        Abs | Real | Ceil | Floor | Trunc | Round => Some(Found::Same),
+        LogicalNot | BitwiseInvert => fast!(bool => bool: |x| !x),
+        Imag | Isinf | Isnan => fast!(bool => bool: |_| false),
+        Isfinite => fast!(bool => bool: |_| true),
+        _ => None,
     }
 }
 
 macro_rules! integer {
     ($name:ident, $t:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$t>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
-                Conj | Positive | Real | Ceil | Floor | Trunc | Round => Ok($t::wrap(a.clone())),
-                Abs => map1(a, Int::magnitude),
-                Negative => map1(a, $t::wrapping_neg),
-                Sign => map1(a, Int::sign),
-                Square => map1(a, |x: $t| x.wrapping_mul(x)),
-                BitwiseInvert => map1(a, |x: $t| !x),
-                Imag => map1(a, |_| 0 as $t),
-                Isinf | Isnan => map1(a, |_| false),
-                Isfinite => map1(a, |_| true),
-                _ => Err(undefined(op, $t::DTYPE)),
+                Conj | Positive | Real | Ceil | Floor | Trunc | Round => Some(Found::Same),
+                Abs => fast!($t => $t: Int::magnitude),
+                Negative => fast!($t => $t: $t::wrapping_neg),
+                Sign => fast!($t => $t: Int::sign),
+                Square => fast!($t => $t: |x: $t| x.wrapping_mul(x)),
+                BitwiseInvert => fast!($t => $t: |x: $t| !x),
+                Imag => fast!($t => $t: |_| 0 as $t),
+                Isinf | Isnan => fast!($t => bool: |_| false),
+                Isfinite => fast!($t => bool: |_| true),
+                _ => None,
             }
         }
     };
@@ -64,44 +82,26 @@ integer!(of_u64, u64);
 
 macro_rules! float {
     ($name:ident, $t:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$t>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp as E;
             match op {
-                E::Conj | E::Positive | E::Real => Ok($t::wrap(a.clone())),
-                E::Abs => map1(a, $t::abs),
-                E::Acos => map1(a, $t::acos),
-                E::Acosh => map1(a, RealMath::arcosh),
-                E::Asin => map1(a, $t::asin),
-                E::Asinh => map1(a, RealMath::arsinh),
-                E::Atan => map1(a, $t::atan),
-                E::Atanh => map1(a, RealMath::artanh),
-                E::Ceil => map1(a, $t::ceil),
-                E::Cos => map1(a, $t::cos),
-                E::Cosh => map1(a, $t::cosh),
-                E::Exp => map1(a, $t::exp),
-                E::Expm1 => map1(a, $t::exp_m1),
-                E::Floor => map1(a, $t::floor),
-                E::Imag => map1(a, |_| 0.0 as $t),
-                E::Isfinite => map1(a, |x: $t| x.is_finite()),
-                E::Isinf => map1(a, |x: $t| x.is_infinite()),
-                E::Isnan => map1(a, |x: $t| x.is_nan()),
-                E::Log => map1(a, $t::ln),
-                E::Log1p => map1(a, $t::ln_1p),
-                E::Log2 => map1(a, $t::log2),
-                E::Log10 => map1(a, $t::log10),
-                E::Negative => map1(a, |x: $t| -x),
-                E::Reciprocal => map1(a, |x: $t| 1.0 / x),
-                E::Round => map1(a, $t::round_ties_even),
-                E::Sign => map1(a, RealMath::sign),
-                E::Signbit => map1(a, |x: $t| x.is_sign_negative()),
-                E::Sin => map1(a, $t::sin),
-                E::Sinh => map1(a, $t::sinh),
-                E::Sqrt => map1(a, $t::sqrt),
-                E::Square => map1(a, |x: $t| x * x),
-                E::Tan => map1(a, $t::tan),
-                E::Tanh => map1(a, $t::tanh),
-                E::Trunc => map1(a, $t::trunc),
-                _ => Err(undefined(op, $t::DTYPE)),
+                E::Conj | E::Positive | E::Real => Some(Found::Same),
+                E::Abs => fast!($t => $t: $t::abs),
+                E::Ceil => fast!($t => $t: $t::ceil),
+                E::Floor => fast!($t => $t: $t::floor),
+                E::Imag => fast!($t => $t: |_| 0.0 as $t),
+                E::Isfinite => fast!($t => bool: |x: $t| x.is_finite()),
+                E::Isinf => fast!($t => bool: |x: $t| x.is_infinite()),
+                E::Isnan => fast!($t => bool: |x: $t| x.is_nan()),
+                E::Negative => fast!($t => $t: |x: $t| -x),
+                E::Reciprocal => fast!($t => $t: |x: $t| 1.0 / x),
+                E::Round => fast!($t => $t: $t::round_ties_even),
+                E::Sign => fast!($t => $t: RealMath::sign),
+                E::Signbit => fast!($t => bool: |x: $t| x.is_sign_negative()),
+                E::Sqrt => fast!($t => $t: $t::sqrt),
+                E::Square => fast!($t => $t: |x: $t| x * x),
+                E::Trunc => fast!($t => $t: $t::trunc),
+                _ => math::$t::unary(op),
             }
         }
     };
@@ -111,42 +111,42 @@ float!(of_f64, f64);
 
 macro_rules! complex {
     ($name:ident, $t:ident, $c:ident) => {
-        fn $name(op: ElementOp, a: &Arr<$c>) -> Result<Block, KernelError> {
+        fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp as E;
             match op {
-                E::Positive => Ok($c::wrap(a.clone())),
-                E::Conj => map1(a, |z: $c| z.conj()),
-                E::Real => map1(a, |z: $c| z.re),
-                E::Imag => map1(a, |z: $c| z.im),
-                E::Abs => map1(a, |z: $c| z.re.hypot(z.im)),
-                E::Acos => map1(a, |z: $c| z.acos()),
-                E::Acosh => map1(a, |z: $c| z.acosh()),
-                E::Asin => map1(a, |z: $c| z.asin()),
-                E::Asinh => map1(a, |z: $c| z.asinh()),
-                E::Atan => map1(a, |z: $c| z.atan()),
-                E::Atanh => map1(a, |z: $c| z.atanh()),
-                E::Cos => map1(a, |z: $c| z.cos()),
-                E::Cosh => map1(a, |z: $c| z.cosh()),
-                E::Exp => map1(a, |z: $c| z.exp()),
-                E::Expm1 => map1(a, Cplx::exp_m1),
-                E::Isfinite => map1(a, |z: $c| z.re.is_finite() && z.im.is_finite()),
-                E::Isinf => map1(a, |z: $c| z.re.is_infinite() || z.im.is_infinite()),
-                E::Isnan => map1(a, |z: $c| z.re.is_nan() || z.im.is_nan()),
-                E::Log => map1(a, |z: $c| z.ln()),
-                E::Log1p => map1(a, Cplx::ln_1p),
-                E::Log2 => map1(a, |z: $c| z.ln() / std::$t::consts::LN_2),
-                E::Log10 => map1(a, |z: $c| z.ln() / std::$t::consts::LN_10),
-                E::Negative => map1(a, |z: $c| -z),
-                E::Reciprocal => map1(a, |z: $c| Cplx::over($c::new(1.0, 0.0), z)),
-                E::Round => map1(a, Cplx::round_even),
-                E::Sign => map1(a, Cplx::sign),
-                E::Sin => map1(a, |z: $c| z.sin()),
-                E::Sinh => map1(a, |z: $c| z.sinh()),
-                E::Sqrt => map1(a, |z: $c| z.sqrt()),
-                E::Square => map1(a, |z: $c| z * z),
-                E::Tan => map1(a, |z: $c| z.tan()),
-                E::Tanh => map1(a, |z: $c| z.tanh()),
-                _ => Err(undefined(op, $c::DTYPE)),
+                E::Positive => Some(Found::Same),
+                E::Conj => fast!($c => $c: |z: $c| z.conj()),
+                E::Real => fast!($c => $t: |z: $c| z.re),
+                E::Imag => fast!($c => $t: |z: $c| z.im),
+                E::Abs => plain!($c => $t: |z: $c| z.re.hypot(z.im)),
+                E::Acos => plain!($c => $c: |z: $c| z.acos()),
+                E::Acosh => plain!($c => $c: |z: $c| z.acosh()),
+                E::Asin => plain!($c => $c: |z: $c| z.asin()),
+                E::Asinh => plain!($c => $c: |z: $c| z.asinh()),
+                E::Atan => plain!($c => $c: |z: $c| z.atan()),
+                E::Atanh => plain!($c => $c: |z: $c| z.atanh()),
+                E::Cos => plain!($c => $c: |z: $c| z.cos()),
+                E::Cosh => plain!($c => $c: |z: $c| z.cosh()),
+                E::Exp => plain!($c => $c: |z: $c| z.exp()),
+                E::Expm1 => plain!($c => $c: Cplx::exp_m1),
+                E::Isfinite => fast!($c => bool: |z: $c| z.re.is_finite() && z.im.is_finite()),
+                E::Isinf => fast!($c => bool: |z: $c| z.re.is_infinite() || z.im.is_infinite()),
+                E::Isnan => fast!($c => bool: |z: $c| z.re.is_nan() || z.im.is_nan()),
+                E::Log => plain!($c => $c: |z: $c| z.ln()),
+                E::Log1p => plain!($c => $c: Cplx::ln_1p),
+                E::Log2 => plain!($c => $c: |z: $c| z.ln() / std::$t::consts::LN_2),
+                E::Log10 => plain!($c => $c: |z: $c| z.ln() / std::$t::consts::LN_10),
+                E::Negative => fast!($c => $c: |z: $c| -z),
+                E::Reciprocal => fast!($c => $c: |z: $c| Cplx::over($c::new(1.0, 0.0), z)),
+                E::Round => fast!($c => $c: Cplx::round_even),
+                E::Sign => plain!($c => $c: Cplx::sign),
+                E::Sin => plain!($c => $c: |z: $c| z.sin()),
+                E::Sinh => plain!($c => $c: |z: $c| z.sinh()),
+                E::Sqrt => plain!($c => $c: |z: $c| z.sqrt()),
+                E::Square => fast!($c => $c: |z: $c| z * z),
+                E::Tan => plain!($c => $c: |z: $c| z.tan()),
+                E::Tanh => plain!($c => $c: |z: $c| z.tanh()),
+                _ => None,
             }
         }
     };

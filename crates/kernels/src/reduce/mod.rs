@@ -5,6 +5,9 @@
 //! by its coordinates and walked in the order of memory ([`walk`]); what is accumulated is a [`Reducer`].
 
 mod check;
+mod elements;
+mod lanes;
+mod moments;
 mod reducers;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,9 +22,10 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 pub(crate) use check::{check, check_group};
+use moments::Moment;
+pub(crate) use moments::{Mean, Moments};
 use reducers::Arg;
-use reducers::Moment;
-pub(crate) use reducers::{Count, Extreme, Mean, Moments, Prod, Reducer, Sum, Truth};
+pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
 pub(crate) use walk::{Target, walk};
 
 /// A reduction.

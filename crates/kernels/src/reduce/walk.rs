@@ -5,7 +5,9 @@
 //! innermost one decides the kernel: a *row* reduces a contiguous run into one accumulator, *columns* add rows to a run of
 //! temporaries. A view that is not contiguous is cut along its slowest axis until its pieces are.
 
+use super::lanes::RUN;
 use super::reducers::Reducer;
+use crate::simd::{Loop, dispatch};
 use ndarray::{ArrayViewD, Axis, Slice};
 
 /// Columns at a time: the temporaries stay in the first-level cache.
@@ -65,6 +67,48 @@ fn each(dims: &[Dim], x: usize, acc: isize, pos: isize, f: &mut impl FnMut(usize
     }
 }
 
+/// A run of elements that one accumulator takes.
+struct Row<'a, R: Reducer> {
+    xs: &'a [R::In],
+    pos: isize,
+    step: isize,
+}
+
+impl<R: Reducer> Loop for Row<'_, R> {
+    type Output = R::Part;
+    #[inline(always)]
+    fn run(self) -> R::Part {
+        R::row(self.xs, self.pos, self.step)
+    }
+}
+
+/// Reduces a row into an accumulator, in runs that stay in the first-level cache.
+fn row<R: Reducer>(xs: &[R::In], pos: isize, step: isize, acc: &mut R::Acc) {
+    for (k, xs) in xs.chunks(RUN).enumerate() {
+        R::merge(acc, dispatch(Row::<R> { xs, pos: pos + step * (k * RUN) as isize, step }));
+    }
+}
+
+/// Some rows that are added column by column.
+struct Columns<'a, 'b, R: Reducer, F> {
+    parts: &'b mut [R::Part],
+    row: &'b F,
+    from: std::ops::Range<usize>,
+    rows: usize,
+    pos: isize,
+    step: isize,
+    elements: std::marker::PhantomData<&'a R>,
+}
+
+impl<'a, R: Reducer, F: Fn(usize) -> &'a [R::In]> Loop for Columns<'a, '_, R, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let from = self.from;
+        R::columns(self.parts, &|k| &(self.row)(k)[from.clone()], self.rows, self.pos, self.step);
+    }
+}
+
 /// The rows of one column-wise pass.
 struct Rows {
     rows: usize,
@@ -83,7 +127,10 @@ fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: 
             let tmp = &mut tmp[..width];
             tmp.fill(R::part());
             let pos = job.pos + job.pos_step * r as isize;
-            R::columns(tmp, &|k| &row(r + k)[c..c + width], ROWS.min(job.rows - r), pos, job.pos_step);
+            let rows = ROWS.min(job.rows - r);
+            let row = |k: usize| row(r + k);
+            let step = job.pos_step;
+            dispatch(Columns::<R, _> { parts: tmp, row: &row, from: c..c + width, rows, pos, step, elements: std::marker::PhantomData });
             let at = job.at + job.stride * c as isize;
             if job.stride == 1 {
                 for (a, &p) in acc[at as usize..][..width].iter_mut().zip(tmp.iter()) {
@@ -101,12 +148,12 @@ fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: 
 /// Reduces a contiguous run of memory.
 fn flat<R: Reducer>(xs: &[R::In], dims: &[Dim], to: &Target, acc: &mut [R::Acc]) {
     let Some((inner, outer)) = dims.split_last() else {
-        R::merge(&mut acc[to.at as usize], R::row(&xs[..1], to.first, 0));
+        row::<R>(&xs[..1], to.first, 0, &mut acc[to.at as usize]);
         return;
     };
     if inner.acc == 0 {
         each(outer, 0, to.at, to.first, &mut |x, a, p| {
-            R::merge(&mut acc[a as usize], R::row(&xs[x..x + inner.len], p, inner.pos));
+            row::<R>(&xs[x..x + inner.len], p, inner.pos, &mut acc[a as usize]);
         });
         return;
     }

@@ -5,6 +5,9 @@ use crate::build::{BuildError, Scope, Value, at, fail};
 use chunkwise_ops::group::{GroupOp, Groups, groupby};
 use chunkwise_ops::{Array, calendar, index};
 
+/// The operation of an array that was selected for every index of an input's own time.
+pub const SELECTED: &str = "sel by time";
+
 /// The dimension, if it is named; the group of each index; the value of each group; the part of time.
 type Labels = (Option<String>, Vec<i64>, Vec<i64>, Option<String>);
 
@@ -61,10 +64,11 @@ pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, Buil
     groupby(&x, by, function, skip_nan).map_err(at(span))
 }
 
-/// `sel(climatology, "time.month")`.
+/// `sel(climatology, "time.month")`: the labels are those of the inputs' own time, or those of the array `like`.
 pub(super) fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
-    let (dim, labels, _, part) = group_labels(a, scope, None)?;
+    let like = a.get(usize::MAX, "like").map(|v| v.array(span)).transpose()?;
+    let (dim, labels, _, part) = group_labels(a, scope, like.as_ref())?;
     let axis = match &part {
         Some(p) => a.axis_of(&x, &Value::Str(p.clone()), 0)?,
         None => a.axis(&x, 2, 0, 0)?,
@@ -74,5 +78,7 @@ pub(super) fn select(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, Build
     if dim.is_some() {
         dims[axis] = dim;
     }
-    Ok(out.with_dims(dims))
+    // By this name it is known whose labels they are, when it meets other arrays.
+    let operation = if part.is_some() && like.is_none() { SELECTED } else { "sel" };
+    Ok(out.with_dims(dims).with_operation(operation))
 }

@@ -1,14 +1,16 @@
-//! Products summed over axes.
+//! Products summed over axes, and the decomposition of a matrix.
 
 use super::args::Args;
 use crate::build::{BuildError, Value, at, fail};
-use chunkwise_ops::{Array, einsum, linalg};
+use chunkwise_ops::{Array, einsum, linalg, qr};
 
-/// Applies `matmul`, `outer`, `vecdot`, `tensordot` or `einsum`.
+/// Applies `matmul`, `outer`, `vecdot`, `tensordot`, `qr_q`, `qr_r` or `einsum`.
 pub(super) fn call(a: &mut Args<'_>) -> Result<Array, BuildError> {
     let span = a.span;
     match a.function {
         "matmul" => linalg::matmul(&a.array(0, "x")?, &a.array(1, "y")?),
+        "qr_q" => qr::qr(&a.array(0, "x")?).map(|(q, _)| q),
+        "qr_r" => qr::qr(&a.array(0, "x")?).map(|(_, r)| r),
         "outer" => linalg::outer(&a.array(0, "x")?, &a.array(1, "y")?),
         "vecdot" => {
             let (x, y) = (a.array(0, "x")?, a.array(1, "y")?);

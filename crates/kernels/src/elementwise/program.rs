@@ -1,0 +1,305 @@
+//! Fused programs: a group of element-wise functions that is evaluated strip by strip.
+//!
+//! Every strip goes through the whole program while it is in the first-level cache. Inputs are read where they are or, if they do not lie
+//! densely, gathered into a register; each function writes into a register that nobody needs any more, or straight to the end of an
+//! output. So each input element is loaded once and each output element is stored once, whatever the length of the program.
+
+use super::operand::{Gathered, Operand, Walk};
+use super::strip::{Buffer, Found, StripFn, copy};
+use super::{ElementOp, find};
+use crate::{Block, KernelError, with_block, with_dtype};
+use chunkwise_types::DType;
+
+/// The most elements of a strip.
+pub const MAX_STRIP: u64 = 4096;
+/// The fewest, unless there are not so many.
+const MIN_STRIP: usize = 256;
+/// Bytes that the registers, inputs and outputs of a strip should have together: most of a first-level cache.
+const STRIP_BYTES: usize = 32 << 10;
+
+/// One function of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FusedOp {
+    /// The function; `None` is a cast.
+    pub function: Option<ElementOp>,
+    /// Where its inputs come from: the program's inputs are counted first, then its functions.
+    pub inputs: Vec<usize>,
+    /// The dtype of its value.
+    pub dtype: DType,
+}
+
+/// Where a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Input(usize),
+    Register(usize),
+    Output(usize),
+}
+
+/// A value while the program is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Input(usize),
+    Op(usize),
+}
+
+struct Raw {
+    run: StripFn,
+    args: Vec<Value>,
+    dtype: DType,
+}
+
+struct Op {
+    run: StripFn,
+    args: [Place; 3],
+    arity: usize,
+    out: Place,
+}
+
+/// A program compiled for the dtypes of its inputs.
+///
+/// ```
+/// use chunkwise_kernels::{Block, ElementOp, Fused, FusedOp, Operand, Scratch};
+/// use chunkwise_types::DType::Float64;
+/// let op = |function, inputs: &[usize]| FusedOp { function: Some(function), inputs: inputs.to_vec(), dtype: Float64 };
+/// // exp(x) + x: the input is value 0, exp is value 1, add is value 2.
+/// let program = Fused::new(&[Float64], &[op(ElementOp::Exp, &[0]), op(ElementOp::Add, &[1, 0])], &[2])?;
+/// let x = Operand::new(Block::zeros(Float64, &[5, 7]));
+/// let blocks = program.run(&[x], &[5, 7], false, &mut Scratch::default())?;
+/// assert_eq!(blocks[0].shape(), [5, 7]);
+/// # Ok::<(), chunkwise_kernels::KernelError>(())
+/// ```
+pub struct Fused {
+    inputs: Vec<DType>,
+    ops: Vec<Op>,
+    registers: Vec<DType>,
+    outputs: Vec<DType>,
+    /// Which output each of the values asked for is: two may be the same.
+    asked: Vec<usize>,
+    strip: usize,
+}
+
+/// The registers of a program, kept from one run to the next.
+#[derive(Default)]
+pub struct Scratch {
+    registers: Vec<Buffer>,
+    gathered: Vec<Gathered>,
+    index: Vec<usize>,
+    walk: Vec<usize>,
+}
+
+fn bug(what: &str) -> KernelError {
+    KernelError::Invalid(format!("a fused program: {what}"))
+}
+
+impl Fused {
+    /// Compiles functions, each of which takes inputs or functions before it, for inputs of these dtypes. `outputs` are the values that are
+    /// wanted, counted as in [`FusedOp::inputs`].
+    ///
+    /// # Errors
+    /// If a function is not defined for the dtypes of its inputs, or a value is used before it is there.
+    pub fn new(inputs: &[DType], ops: &[FusedOp], outputs: &[usize]) -> Result<Fused, KernelError> {
+        let mut values: Vec<(Value, DType)> = inputs.iter().enumerate().map(|(i, &d)| (Value::Input(i), d)).collect();
+        let mut raw: Vec<Raw> = Vec::new();
+        let push = |raw: &mut Vec<Raw>, run, args, dtype| {
+            raw.push(Raw { run, args, dtype });
+            Value::Op(raw.len() - 1)
+        };
+        for op in ops {
+            let args: Vec<(Value, DType)> = op
+                .inputs
+                .iter()
+                .map(|&i| values.get(i).copied().ok_or_else(|| bug("a value that is not there")))
+                .collect::<Result<_, _>>()?;
+            let (places, dtypes): (Vec<Value>, Vec<DType>) = args.iter().copied().unzip();
+            let (mut value, mut made) = *args.first().ok_or_else(|| bug("a function without inputs"))?;
+            if let Some(function) = op.function {
+                if args.len() != function.arity() {
+                    return Err(bug(&format!("{} of {} inputs", function.name(), args.len())));
+                }
+                let refused = || KernelError::DType { op: function.name().into(), dtype: dtypes[dtypes.len() - 1] };
+                if let Found::Run(run, dtype) = find(function, &dtypes).ok_or_else(refused)? {
+                    (value, made) = (push(&mut raw, run, places, dtype), dtype);
+                }
+            }
+            if made != op.dtype {
+                value = push(&mut raw, crate::cast::strips(made, op.dtype), vec![value], op.dtype);
+            }
+            values.push((value, op.dtype));
+        }
+        // Outputs that are inputs are copied; those that are one value are one block.
+        let mut wanted: Vec<usize> = Vec::new();
+        let mut asked = Vec::new();
+        for &o in outputs {
+            let k = match *values.get(o).ok_or_else(|| bug("an output that is not there"))? {
+                (Value::Op(k), _) => k,
+                (Value::Input(i), dtype) => {
+                    let run: StripFn = with_dtype!(dtype, T => copy::<T>);
+                    push(&mut raw, run, vec![Value::Input(i)], dtype);
+                    raw.len() - 1
+                }
+            };
+            asked.push(wanted.iter().position(|&w| w == k).unwrap_or_else(|| {
+                wanted.push(k);
+                wanted.len() - 1
+            }));
+        }
+        let (ops, registers) = place(&raw, &wanted);
+        let outputs: Vec<DType> = wanted.iter().map(|&k| raw[k].dtype).collect();
+        let bytes: u64 = inputs.iter().chain(&registers).chain(&outputs).map(|d| d.size()).sum();
+        let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP as usize) / 64 * 64;
+        Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip })
+    }
+
+    /// Evaluates the program on operands of one shape. The outputs are dense: in C order or, with `any_order`, in the order of the inputs
+    /// if all of them lie in the same one.
+    ///
+    /// # Errors
+    /// If the operands are not those that the program was compiled for, or have other shapes.
+    pub fn run(&self, operands: &[Operand], shape: &[u64], any_order: bool, scratch: &mut Scratch) -> Result<Vec<Block>, KernelError> {
+        if operands.len() != self.inputs.len() || operands.iter().zip(&self.inputs).any(|(o, d)| o.block().dtype() != *d) {
+            return Err(bug("other inputs than it was compiled for"));
+        }
+        if let Some(o) = operands.iter().find(|o| !o.has_shape(shape)) {
+            return Err(bug(&format!("an input of {:?} for an output of shape {shape:?}", o.block().shape())));
+        }
+        let walk = Walk::new(shape, operands, any_order);
+        let total = walk.total();
+        let strip = self.strip.min(total);
+        scratch.fit(&self.registers, operands, &walk, strip)?;
+        let Scratch { registers, gathered, index, walk: indices } = scratch;
+        let room = |d: &DType| Buffer::with_capacity(*d, total).ok_or_else(|| bug("a dtype without blocks"));
+        let mut outputs: Vec<Buffer> = self.outputs.iter().map(room).collect::<Result<_, _>>()?;
+        let broken = || bug("a function got another dtype than it was compiled for");
+        let mut at = 0;
+        while at < total {
+            let n = walk.strip(at, strip);
+            walk.index(at, index);
+            for (i, (operand, register)) in operands.iter().zip(gathered.iter_mut()).enumerate() {
+                if !walk.in_place(i) {
+                    walk.gather(i, operand, index, n, indices, register).ok_or_else(broken)?;
+                }
+            }
+            for op in &self.ops {
+                let mut out = match op.out {
+                    Place::Output(o) => std::mem::take(&mut outputs[o]),
+                    Place::Register(r) => {
+                        let mut register = std::mem::take(&mut registers[r]);
+                        register.clear();
+                        register
+                    }
+                    Place::Input(_) => return Err(broken()),
+                };
+                let arg = |p: Place| match p {
+                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].register.head(n)),
+                    Place::Register(r) => registers[r].tail(n),
+                    Place::Output(o) => outputs[o].tail(n),
+                };
+                let done = match *op {
+                    Op { args: [a, ..], arity: 1, .. } => (op.run)(&[arg(a)], n, &mut out),
+                    Op { args: [a, b, _], arity: 2, .. } => (op.run)(&[arg(a), arg(b)], n, &mut out),
+                    Op { args: [a, b, c], .. } => (op.run)(&[arg(a), arg(b), arg(c)], n, &mut out),
+                };
+                match op.out {
+                    Place::Output(o) => outputs[o] = out,
+                    Place::Register(r) => registers[r] = out,
+                    Place::Input(_) => {}
+                }
+                done.ok_or_else(broken)?;
+            }
+            at += n;
+        }
+        let blocks: Vec<Block> = outputs.into_iter().map(|o| arranged(o, shape, &walk.order)).collect();
+        Ok(self.asked.iter().map(|&o| blocks[o].clone()).collect())
+    }
+}
+
+/// A block of this shape from elements in the order of these axes.
+fn arranged(elements: Buffer, shape: &[u64], order: &[usize]) -> Block {
+    let stored: Vec<u64> = order.iter().map(|&i| shape[i]).collect();
+    let block = elements.into_block(&stored);
+    if order.windows(2).all(|w| w[0] < w[1]) {
+        return block;
+    }
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(k, &i)| back[i] = k);
+    fn go<T: crate::BlockElement>(a: ndarray::ArcArray<T, ndarray::IxDyn>, back: &[usize]) -> Block {
+        T::wrap(a.permuted_axes(ndarray::IxDyn(back)))
+    }
+    with_block!(block, a => go(a, &back))
+}
+
+/// Gives every function that is needed its place: outputs theirs, the others registers, which are used again after their last reader.
+fn place(raw: &[Raw], wanted: &[usize]) -> (Vec<Op>, Vec<DType>) {
+    let mut last: Vec<Option<usize>> = vec![None; raw.len()];
+    wanted.iter().for_each(|&k| last[k] = Some(usize::MAX));
+    for k in (0..raw.len()).rev() {
+        if last[k].is_some() {
+            for arg in &raw[k].args {
+                if let Value::Op(a) = *arg {
+                    last[a] = last[a].or(Some(k));
+                }
+            }
+        }
+    }
+    let (mut registers, mut free): (Vec<DType>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut places: Vec<Place> = vec![Place::Input(0); raw.len()];
+    let mut ops = Vec::new();
+    for (k, op) in raw.iter().enumerate().filter(|(k, _)| last[*k].is_some()) {
+        places[k] = match wanted.iter().position(|&w| w == k) {
+            Some(o) => Place::Output(o),
+            None => Place::Register(match free.iter().rposition(|&r| registers[r] == op.dtype) {
+                Some(i) => free.swap_remove(i),
+                None => {
+                    registers.push(op.dtype);
+                    registers.len() - 1
+                }
+            }),
+        };
+        let mut args = [Place::Input(0); 3];
+        for (to, arg) in args.iter_mut().zip(&op.args) {
+            *to = match *arg {
+                Value::Input(i) => Place::Input(i),
+                Value::Op(a) => places[a],
+            };
+        }
+        for (i, arg) in op.args.iter().enumerate() {
+            if let (Value::Op(a), Place::Register(r)) = (*arg, args[i.min(2)])
+                && last[a] == Some(k)
+                && !free.contains(&r)
+            {
+                free.push(r);
+            }
+        }
+        ops.push(Op { run: op.run, args, arity: op.args.len(), out: places[k] });
+    }
+    (ops, registers)
+}
+
+impl Scratch {
+    /// Makes room for strips of `n` elements: in registers of these dtypes, and for the operands that are gathered.
+    fn fit(&mut self, registers: &[DType], operands: &[Operand], walk: &Walk, n: usize) -> Result<(), KernelError> {
+        let missing = || bug("a dtype without blocks");
+        self.registers.resize_with(registers.len(), Buffer::default);
+        self.gathered.resize_with(operands.len(), Gathered::default);
+        for (register, &dtype) in self.registers.iter_mut().zip(registers) {
+            register.fit(dtype, n).ok_or_else(missing)?;
+        }
+        for (i, (to, operand)) in self.gathered.iter_mut().zip(operands).enumerate() {
+            // Another block has another element at the same offset.
+            to.splat = None;
+            if !walk.in_place(i) {
+                to.register.fit(operand.block().dtype(), n).ok_or_else(missing)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One function of blocks of one shape.
+pub(crate) fn single(dtypes: &[DType], op: FusedOp, blocks: &[&Block]) -> Result<Block, KernelError> {
+    let program = Fused::new(dtypes, &[op], &[dtypes.len()])?;
+    let operands: Vec<Operand> = blocks.iter().map(|b| Operand::new((*b).clone())).collect();
+    let made = program.run(&operands, &blocks[0].shape(), true, &mut Scratch::default())?;
+    made.into_iter().next().ok_or_else(|| bug("no output"))
+}

@@ -1,0 +1,194 @@
+//! Random programs over random dtypes, shapes and layouts: fused, they give the same bits as one function after another on dense blocks.
+
+use super::program::{Fused, FusedOp, Scratch};
+use super::{ElementOp, Operand, compute};
+use crate::{Block, BlockElement, ViewAxis, with_block, with_dtype};
+use chunkwise_types::{DType, Scalar};
+use ndarray::{ArcArray, Axis, IxDyn, Slice};
+use proptest::prelude::*;
+
+struct Rng(u64);
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let x = self.0 ^ (self.0 >> 29);
+        x.wrapping_mul(0xbf58476d1ce4e5b9) >> 17
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+    fn pick<T: Copy>(&mut self, xs: &[T]) -> T {
+        xs[self.below(xs.len())]
+    }
+}
+
+/// Random elements, of which many are special.
+fn elements(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Block {
+    let mut one = || match rng.below(8) {
+        0 => Scalar::Int(0),
+        1 => Scalar::Float(rng.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, 1e-310])),
+        2 => Scalar::Complex(rng.pick(&[f64::NAN, f64::INFINITY, -0.0, 1.5]), rng.pick(&[f64::NAN, f64::NEG_INFINITY, 0.0, -2.5])),
+        3 => Scalar::Int(rng.pick(&[i128::from(i64::MIN), i128::from(u64::MAX), -1, 1, i128::from(i32::MIN), 127])),
+        4 => Scalar::Int((rng.next() % 200) as i128 - 100),
+        _ => Scalar::Complex((rng.next() % 4000) as f64 / 500.0 - 4.0, (rng.next() % 4000) as f64 / 500.0 - 4.0),
+    };
+    let n: usize = shape.iter().product();
+    fn go<T: BlockElement>(n: usize, shape: &[usize], one: &mut dyn FnMut() -> Scalar) -> Block {
+        let single = |s: Scalar| T::unwrap(&Block::splat(s, T::DTYPE, &[1])).unwrap()[[0]];
+        let mut palette: Vec<T> = (0..97.min(n)).map(|_| single(one())).collect();
+        palette.rotate_left(n % 97.min(n).max(1));
+        T::wrap(ArcArray::from_shape_vec(IxDyn(shape), (0..n).map(|i| palette[i * 31 % palette.len()]).collect()).unwrap())
+    }
+    with_dtype!(dtype, T => go::<T>(n, shape, &mut one))
+}
+
+/// An operand of a shape, in a random layout.
+fn operand(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Operand {
+    fn strided<T: BlockElement>(a: &ArcArray<T, IxDyn>, order: &[usize], steps: &[isize]) -> Block {
+        let mut a = a.clone();
+        for (i, &step) in steps.iter().enumerate() {
+            a.slice_axis_inplace(Axis(i), Slice::new(0, None, step));
+        }
+        T::wrap(a.permuted_axes(IxDyn(order)))
+    }
+    let wide: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
+    match rng.below(6) {
+        // Broadcast: some axes are new or of length 1.
+        0 | 1 => {
+            let kinds: Vec<usize> = shape.iter().map(|_| rng.below(3)).collect();
+            let (mut own, mut axes) = (Vec::new(), Vec::new());
+            for (&n, &kind) in shape.iter().zip(&kinds) {
+                axes.push(if kind == 0 { ViewAxis::New } else { ViewAxis::In(own.len()) });
+                if kind > 0 {
+                    own.push(if kind == 1 { 1 } else { n });
+                }
+            }
+            Operand::new(elements(rng, dtype, &own)).viewed(&axes, &wide).unwrap()
+        }
+        2 => Operand::splat(elements(rng, dtype, &[1]), &wide).unwrap(),
+        3 => Operand::new(elements(rng, dtype, shape)),
+        // Transposed, with steps or reversed.
+        _ => {
+            let mut order: Vec<usize> = (0..shape.len()).collect();
+            if rng.below(2) == 0 {
+                order.reverse();
+            }
+            let mut back = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(k, &i)| back[i] = k);
+            let steps: Vec<isize> = shape.iter().map(|_| rng.pick(&[1, 1, 1, -1, 2, -3])).collect();
+            let stored: Vec<usize> =
+                order.iter().zip(&steps).map(|(&i, s)| (shape[i] * s.unsigned_abs()).saturating_sub(s.unsigned_abs() - 1)).collect();
+            let block = elements(rng, dtype, &stored);
+            Operand::new(with_block!(&block, a => strided(a, &back, &steps)))
+        }
+    }
+}
+
+/// The dense block that an operand shows.
+fn dense(o: &Operand, shape: &[usize]) -> Block {
+    let n = o.block().dtype();
+    let copy = FusedOp { function: None, inputs: vec![0], dtype: n };
+    let wide: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
+    Fused::new(&[n], &[copy], &[1]).unwrap().run(std::slice::from_ref(o), &wide, false, &mut Scratch::default()).unwrap().remove(0)
+}
+
+fn check(seed: u64) {
+    let mut rng = Rng(seed);
+    let rank = rng.below(5);
+    let mut shape: Vec<usize> = (0..rank).map(|_| rng.pick(&[1, 2, 3, 7, 40, 300])).collect();
+    while shape.iter().product::<usize>() > 30_000 {
+        let i = rng.below(rank);
+        shape[i] = 1 + shape[i] / 3;
+    }
+    if rng.below(30) == 0 && rank > 0 {
+        shape[0] = 0;
+    }
+    let inputs: Vec<DType> = (0..1 + rng.below(4)).map(|_| rng.pick(&DType::ALL)).collect();
+    let mut dtypes = inputs.clone();
+    let mut ops: Vec<FusedOp> = Vec::new();
+    for _ in 0..1 + rng.below(8) {
+        let function = rng.pick(ElementOp::ALL);
+        let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.below(dtypes.len())).collect();
+        let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| dtypes[i]).collect::<Vec<_>>()) else { continue };
+        let mut cast = |(&i, to): (&usize, DType)| {
+            if dtypes[i] == to {
+                return i;
+            }
+            ops.push(FusedOp { function: None, inputs: vec![i], dtype: to });
+            dtypes.push(to);
+            dtypes.len() - 1
+        };
+        let args: Vec<usize> = chosen.iter().zip(casts).map(&mut cast).collect();
+        ops.push(FusedOp { function: Some(function), inputs: args, dtype: out });
+        dtypes.push(out);
+    }
+    let outputs: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.below(dtypes.len())).chain([dtypes.len() - 1]).collect();
+    let operands: Vec<Operand> = inputs.iter().map(|&d| operand(&mut rng, d, &shape)).collect();
+    let mut values: Vec<Block> = operands.iter().map(|o| dense(o, &shape)).collect();
+    // The gather itself, against ndarray's own reading of the view.
+    for (o, v) in operands.iter().zip(&values).filter(|(o, _)| o.block().shape() == shape.iter().map(|&n| n as u64).collect::<Vec<_>>()) {
+        assert_eq!(o.block().contiguous().as_bytes(), v.as_bytes());
+    }
+    for op in &ops {
+        let args: Vec<&Block> = op.inputs.iter().map(|&i| &values[i]).collect();
+        let value = match op.function {
+            Some(f) => compute(&f, &args, op.dtype).unwrap(),
+            None => crate::cast(args[0], op.dtype),
+        };
+        values.push(value);
+    }
+    let wide: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
+    let program = Fused::new(&inputs, &ops, &outputs).unwrap();
+    let mut scratch = Scratch::default();
+    for any in [false, true, false] {
+        let got = program.run(&operands, &wide, any, &mut scratch).unwrap();
+        for (&o, got) in outputs.iter().zip(&got) {
+            assert_eq!((got.dtype(), got.shape()), (dtypes[o], wide.clone()));
+            assert!(any || got.as_bytes().is_some());
+            assert_eq!(got.contiguous().as_bytes(), values[o].contiguous().as_bytes(), "output {o} of {ops:?} at {shape:?}, seed {seed}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn fused_programs_give_the_bits_of_single_functions(seed in any::<u64>()) {
+        check(seed);
+    }
+}
+
+#[test]
+fn integer_division_by_floats_is_exact() {
+    fn all<T: BlockElement + TryFrom<i64> + Into<i64>>(xs: &[i64]) {
+        let pairs: Vec<(i64, i64)> = xs.iter().flat_map(|&a| xs.iter().map(move |&b| (a, b))).collect();
+        let of = |f: fn(&(i64, i64)) -> i64| {
+            let data: Vec<T> = pairs.iter().map(|p| T::try_from(f(p)).unwrap_or_default()).collect();
+            T::wrap(ArcArray::from_shape_vec(IxDyn(&[data.len()]), data).unwrap())
+        };
+        let (a, b) = (of(|p| p.0), of(|p| p.1));
+        let q = compute(&ElementOp::FloorDivide, &[&a, &b], T::DTYPE).unwrap();
+        let r = compute(&ElementOp::Remainder, &[&a, &b], T::DTYPE).unwrap();
+        let list = |x: &Block| T::unwrap(x).unwrap().iter().map(|&x| x.into()).collect::<Vec<i64>>();
+        for (((a, b), q), r) in list(&a).into_iter().zip(list(&b)).zip(list(&q)).zip(list(&r)) {
+            let exact = if b == 0 { 0 } else { a.div_euclid(b) - i64::from(b < 0 && a.rem_euclid(b) != 0) };
+            let exact = if T::try_from(exact).is_ok() { exact } else { -exact };
+            assert_eq!(
+                (q, r),
+                (exact, if b == 0 { 0 } else { a - exact.wrapping_mul(b) - if exact == a && b == -1 { 2 * a } else { 0 } }),
+                "{a} / {b}"
+            );
+        }
+    }
+    let mut xs: Vec<i64> = (-130..131).collect();
+    for e in [14, 15, 16, 24, 31, 32] {
+        xs.extend((-3..4).flat_map(|d| [(1i64 << e) + d, -(1i64 << e) + d, ((1i64 << e) / 3) * 2 + d]));
+    }
+    let within = |low: i64, high: i64| xs.iter().copied().filter(|x| (low..=high).contains(x)).collect::<Vec<_>>();
+    all::<i8>(&within(-128, 127));
+    all::<i16>(&within(-32768, 32767));
+    all::<i32>(&within(i64::from(i32::MIN), i64::from(i32::MAX)));
+    all::<u8>(&within(0, 255));
+    all::<u16>(&within(0, 65535));
+    all::<u32>(&within(0, i64::from(u32::MAX)));
+}

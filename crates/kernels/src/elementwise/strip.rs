@@ -1,0 +1,243 @@
+//! Strips: short runs of elements that fit the first-level cache, and the loops over them.
+
+use crate::simd::{Loop, dispatch};
+use crate::{Block, BlockElement};
+use chunkwise_types::DType;
+use num_complex::{Complex32, Complex64};
+use std::mem::MaybeUninit;
+
+macro_rules! strips {
+    ($($v:ident $t:ty;)*) => {
+        /// Elements of an operand.
+        #[derive(Clone, Copy)]
+        pub(crate) enum Strip<'a> { $($v(&'a [$t]),)* }
+
+        /// Elements that are written: a register, or the output.
+        pub(crate) enum Buffer { $($v(Vec<$t>),)* }
+
+        impl Buffer {
+            /// An empty buffer with room for `n` elements.
+            pub fn with_capacity(dtype: DType, n: usize) -> Option<Buffer> {
+                match dtype { $(DType::$v => Some(Buffer::$v(Vec::with_capacity(n))),)* _ => None }
+            }
+            /// Makes it a buffer of this dtype with room for `n` elements.
+            pub fn fit(&mut self, dtype: DType, n: usize) -> Option<()> {
+                match (&mut *self, dtype) {
+                    $((Buffer::$v(x), DType::$v) => {
+                        x.clear();
+                        x.reserve_exact(n);
+                    })*
+                    _ => *self = Buffer::with_capacity(dtype, n)?,
+                }
+                Some(())
+            }
+            /// Forgets the elements and keeps the memory.
+            pub fn clear(&mut self) {
+                match self { $(Buffer::$v(x) => x.clear(),)* }
+            }
+            /// The first `n` elements.
+            pub fn head(&self, n: usize) -> Strip<'_> {
+                match self { $(Buffer::$v(x) => Strip::$v(&x[..n.min(x.len())]),)* }
+            }
+            /// The last `n` elements.
+            pub fn tail(&self, n: usize) -> Strip<'_> {
+                match self { $(Buffer::$v(x) => Strip::$v(&x[x.len().saturating_sub(n)..]),)* }
+            }
+        }
+
+        $(impl Element for $t {
+            fn of<'a>(strip: Strip<'a>) -> Option<&'a [Self]> { match strip { Strip::$v(x) => Some(x), _ => None } }
+            fn strip(elements: &[Self]) -> Strip<'_> { Strip::$v(elements) }
+            fn vec(buffer: &mut Buffer) -> Option<&mut Vec<Self>> { match buffer { Buffer::$v(x) => Some(x), _ => None } }
+        })*
+
+        /// Runs `$body` with `$x` the vector of a buffer.
+        macro_rules! with_buffer {
+            ($buffer:expr, $x:ident => $body:expr) => { match $buffer { $($crate::elementwise::strip::Buffer::$v($x) => $body,)* } };
+        }
+    };
+}
+strips! { Bool bool; Int8 i8; Int16 i16; Int32 i32; Int64 i64; UInt8 u8; UInt16 u16; UInt32 u32; UInt64 u64;
+Float32 f32; Float64 f64; Complex64 Complex32; Complex128 Complex64; }
+
+/// A type of elements of strips.
+pub(crate) trait Element: BlockElement {
+    /// The elements of a strip of this type.
+    fn of(strip: Strip<'_>) -> Option<&[Self]>;
+    /// A strip of these elements.
+    fn strip(elements: &[Self]) -> Strip<'_>;
+    /// The vector of a buffer of this type.
+    fn vec(buffer: &mut Buffer) -> Option<&mut Vec<Self>>;
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer::Bool(Vec::new())
+    }
+}
+
+impl Buffer {
+    /// The elements as a block of this shape.
+    pub fn into_block(self, shape: &[u64]) -> Block {
+        fn go<T: BlockElement>(data: Vec<T>, shape: &[u64]) -> Block {
+            T::wrap(crate::block::from_vec(shape, data))
+        }
+        with_buffer!(self, x => go(x, shape))
+    }
+}
+
+/// A function of strips: appends `n` elements to the buffer. `None` if a strip or the buffer has another dtype than the function was
+/// looked up for.
+pub(crate) type StripFn = fn(&[Strip<'_>], usize, &mut Buffer) -> Option<()>;
+
+/// The function of some dtypes.
+#[derive(Clone, Copy)]
+pub(crate) enum Found {
+    /// The first input as it is.
+    Same,
+    /// A loop, and the dtype that it makes.
+    Run(StripFn, DType),
+}
+
+/// Appends `n` elements that `write` writes, all of them.
+#[inline(always)]
+pub(super) fn append<T: Element>(out: &mut Vec<T>, n: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) {
+    out.reserve(n);
+    let room = &mut out.spare_capacity_mut()[..n];
+    write(room);
+    let len = out.len() + n;
+    // SAFETY: there is room for `n` more elements, and `write` (the three maps below and the gather of a program) goes over the whole
+    // slice and writes each. Zeroing first would write every output twice: a sum of two blocks in the second-level cache took 1.3 times
+    // as long.
+    unsafe { out.set_len(len) };
+}
+
+struct Map1<'a, A, B, F> {
+    a: &'a [A],
+    out: &'a mut [MaybeUninit<B>],
+    f: F,
+}
+
+impl<A: Copy, B: Copy, F: Fn(A) -> B> Loop for Map1<'_, A, B, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let a = &self.a[..self.out.len()];
+        for (o, &x) in self.out.iter_mut().zip(a) {
+            o.write((self.f)(x));
+        }
+    }
+}
+
+struct Map2<'a, A, B, C, F> {
+    a: &'a [A],
+    b: &'a [B],
+    out: &'a mut [MaybeUninit<C>],
+    f: F,
+}
+
+impl<A: Copy, B: Copy, C: Copy, F: Fn(A, B) -> C> Loop for Map2<'_, A, B, C, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.out.len();
+        let (a, b) = (&self.a[..n], &self.b[..n]);
+        for ((o, &x), &y) in self.out.iter_mut().zip(a).zip(b) {
+            o.write((self.f)(x, y));
+        }
+    }
+}
+
+/// The values of `a` where the condition is true, else those of `b`.
+struct Select<'a, T> {
+    c: &'a [bool],
+    a: &'a [T],
+    b: &'a [T],
+    out: &'a mut [MaybeUninit<T>],
+}
+
+impl<T: Copy> Loop for Select<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.out.len();
+        let (c, a, b) = (&self.c[..n], &self.a[..n], &self.b[..n]);
+        for (((o, &c), &x), &y) in self.out.iter_mut().zip(c).zip(a).zip(b) {
+            o.write(if c { x } else { y });
+        }
+    }
+}
+
+/// `f` of every element.
+#[inline(always)]
+pub(crate) fn map1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
+    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
+    append(out, n, |out| dispatch(Map1 { a, out, f }));
+    Some(())
+}
+
+/// `f` of every element, compiled for the baseline only: for functions that call the standard library.
+pub(super) fn plain1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
+    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
+    append(out, n, |out| Map1 { a, out, f }.run());
+    Some(())
+}
+
+/// The strips of a function of two inputs.
+fn two<'a, A: Element, B: Element>(ins: &[Strip<'a>], n: usize) -> Option<(&'a [A], &'a [B])> {
+    let &[a, b] = ins else { return None };
+    Some((A::of(a)?.get(..n)?, B::of(b)?.get(..n)?))
+}
+
+/// `f` of every pair of elements.
+#[inline(always)]
+pub(super) fn map2<A: Element, B: Element, C: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A, B) -> C) -> Option<()> {
+    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
+    append(out, n, |out| dispatch(Map2 { a, b, out, f }));
+    Some(())
+}
+
+/// As [`map2`], compiled for the baseline only.
+pub(super) fn plain2<A: Element, B: Element, C: Element>(
+    ins: &[Strip<'_>],
+    n: usize,
+    out: &mut Buffer,
+    f: impl Fn(A, B) -> C,
+) -> Option<()> {
+    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
+    append(out, n, |out| Map2 { a, b, out, f }.run());
+    Some(())
+}
+
+/// The second input where the first is true, else the third.
+pub(super) fn select<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    let &[c, a, b] = ins else { return None };
+    let (c, a, b, out) = (bool::of(c)?.get(..n)?, T::of(a)?.get(..n)?, T::of(b)?.get(..n)?, T::vec(out)?);
+    append(out, n, |out| dispatch(Select { c, a, b, out }));
+    Some(())
+}
+
+/// The first input.
+pub(super) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    T::vec(out)?.extend_from_slice(T::of(*ins.first()?)?.get(..n)?);
+    Some(())
+}
+
+/// A function over slices.
+pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &mut [T])) -> Option<()> {
+    let (a, out) = (T::of(*ins.first()?)?.get(..n)?, T::vec(out)?);
+    let from = out.len();
+    // Zeroed, in the first-level cache: it does not show beside the function.
+    out.resize(from + n, T::default());
+    f(a, &mut out[from..]);
+    Some(())
+}
+
+/// A function over pairs of slices.
+pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], &mut [T])) -> Option<()> {
+    let ((a, b), out) = (two(ins, n)?, T::vec(out)?);
+    let from = out.len();
+    out.resize(from + n, T::default());
+    f(a, b, &mut out[from..]);
+    Some(())
+}

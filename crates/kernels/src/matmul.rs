@@ -1,0 +1,239 @@
+//! Products of two matrices in memory, on one or several threads.
+//!
+//! The output is cut into blocks that are computed independently, each with a product that packs its operands. So threads share
+//! nothing, what is packed at once is bounded, and of a symmetric product only the blocks on and below the diagonal are computed.
+
+use crate::BlockElement;
+use crate::integer;
+use crate::threads;
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
+use num_complex::{Complex32, Complex64};
+use parking_lot::Mutex;
+
+/// Bytes of the longest side of a block: what is packed of an operand must stay in the caches.
+const SIDE: usize = 8192;
+/// The longest side of a block on the diagonal of a symmetric product, half of whose work is lost.
+const DIAGONAL: usize = 64;
+/// Summed elements that are packed at once.
+const DEPTH: usize = 512;
+/// A thread is worth starting for this many multiplications.
+const THREAD_WORK: usize = 1 << 25;
+/// Bytes that a thread packs at once: a panel of each operand.
+const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
+/// Multiplications between two meetings of the threads.
+const MEETING: usize = 1 << 30;
+/// Bytes that may be packed whatever the size of the operands.
+const PACKED: u64 = 16 << 20;
+
+/// An upper bound of the bytes that are packed at once, by all threads, for operands of so many bytes.
+pub(crate) fn panels(operands: u64) -> u64 {
+    PACKED.max(operands / 4).min(operands.saturating_mul(2).saturating_add(64 << 10))
+}
+
+/// The most threads that may work on operands of so many bytes.
+pub(crate) fn threads(operands: u64) -> usize {
+    usize::try_from(panels(operands) / PANELS).unwrap_or(usize::MAX).max(1)
+}
+
+/// The longest side of a block.
+fn side<T>() -> usize {
+    SIDE / size_of::<T>().max(8)
+}
+
+/// An element that can be multiplied.
+pub(crate) trait Product: BlockElement {
+    fn plus(self, other: Self) -> Self;
+    #[cfg(test)]
+    fn times(self, other: Self) -> Self;
+    /// `c += a b` of one block, whose sides are short. The shapes fit.
+    fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>);
+}
+
+macro_rules! integers {
+    ($($t:ty => $word:ty),*) => {$(
+        impl Product for $t {
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[cfg(test)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
+                integer::product(c, a, b, |x| x as $word, |c, sum| c.wrapping_add(sum as $t));
+            }
+        }
+    )*};
+}
+// Sums that wrap are the same in any wider type that wraps.
+integers!(i8 => u16, i16 => u16, i32 => u32, i64 => u64, u8 => u16, u16 => u16, u32 => u32, u64 => u64);
+
+impl Product for bool {
+    fn plus(self, other: Self) -> Self {
+        self | other
+    }
+    #[cfg(test)]
+    fn times(self, other: Self) -> Self {
+        self & other
+    }
+    fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
+        integer::product(c, a, b, integer::Bit::from, |c, any| c | any.is_set());
+    }
+}
+
+macro_rules! gemms {
+    ($($t:ty => $one:expr),*) => {$(
+        impl Product for $t {
+            fn plus(self, other: Self) -> Self { self + other }
+            #[cfg(test)]
+            fn times(self, other: Self) -> Self { self * other }
+            fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
+                gemm_views(c, a, b, $one);
+            }
+        }
+    )*};
+}
+gemms!(f32 => 1.0, f64 => 1.0, Complex32 => Complex32::new(1.0, 0.0), Complex64 => Complex64::new(1.0, 0.0));
+
+/// `c += a b` with GEMM, for the four types that it knows.
+fn gemm_views<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, one: T) {
+    let (m, n, depth) = (a.nrows(), b.ncols(), a.ncols());
+    assert!(c.dim() == (m, n) && b.nrows() == depth, "matrices of {:?}, {:?} into {:?}", a.dim(), b.dim(), c.dim());
+    for k in (0..depth).step_by(DEPTH) {
+        let k1 = depth.min(k + DEPTH);
+        let (a, b) = (a.slice(s![.., k..k1]), b.slice(s![k..k1, ..]));
+        let (cs, a_s, bs) = ([c.strides()[0], c.strides()[1]], [a.strides()[0], a.strides()[1]], [b.strides()[0], b.strides()[1]]);
+        // SAFETY: the pointers and strides are those of live views, whose every index inside their shapes is a valid element; the
+        // assertion above ties the shapes to (m, n, k); `c` is borrowed mutably, so it overlaps neither `a` nor `b`. `T` is one of
+        // f32, f64, c32 and c64 (the only callers), as `gemm` requires.
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k1 - k,
+                c.as_mut_ptr(),
+                cs[1],
+                cs[0],
+                true,
+                a.as_ptr(),
+                a_s[1],
+                a_s[0],
+                b.as_ptr(),
+                bs[1],
+                bs[0],
+                one,
+                one,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    }
+}
+
+/// One block of a product.
+struct Job<'a, T> {
+    c: ArrayViewMut2<'a, T>,
+    a: ArrayView2<'a, T>,
+    b: ArrayView2<'a, T>,
+}
+
+/// Where a side is cut in two: near the middle, at a multiple of the registers of a kernel.
+fn middle(n: usize) -> usize {
+    (n / 2).next_multiple_of(if n > 256 { 48 } else { 16 }).min(n - 1)
+}
+
+/// Cuts a product into blocks of at most so many multiplications; of one that is symmetric those on and below the diagonal.
+fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'a, T>>) {
+    let (m, n, k) = (job.a.nrows(), job.b.ncols(), job.a.ncols());
+    let (rows, columns) = match symmetric {
+        true if m > DIAGONAL => (Some(middle(m)), Some(middle(m))),
+        true => (None, None),
+        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > 2 * DIAGONAL) => {
+            if m >= n {
+                (Some(middle(m)), None)
+            } else {
+                (None, Some(middle(n)))
+            }
+        }
+        false => (None, None),
+    };
+    match (rows, columns) {
+        (Some(i), Some(j)) => {
+            let (c0, c1) = job.c.split_at(Axis(0), i);
+            let ((c00, _), (c10, c11)) = (c0.split_at(Axis(1), j), c1.split_at(Axis(1), j));
+            let ((a0, a1), (b0, b1)) = (job.a.split_at(Axis(0), i), job.b.split_at(Axis(1), j));
+            cut(Job { c: c10, a: a1, b: b0 }, false, most, out);
+            cut(Job { c: c00, a: a0, b: b0 }, true, most, out);
+            cut(Job { c: c11, a: a1, b: b1 }, true, most, out);
+        }
+        (Some(i), None) => {
+            let ((c0, c1), (a0, a1)) = (job.c.split_at(Axis(0), i), job.a.split_at(Axis(0), i));
+            cut(Job { c: c0, a: a0, b: job.b }, false, most, out);
+            cut(Job { c: c1, a: a1, b: job.b }, false, most, out);
+        }
+        (None, Some(j)) => {
+            let ((c0, c1), (b0, b1)) = (job.c.split_at(Axis(1), j), job.b.split_at(Axis(1), j));
+            cut(Job { c: c0, a: job.a, b: b0 }, false, most, out);
+            cut(Job { c: c1, a: job.a, b: b1 }, false, most, out);
+        }
+        (None, None) => out.push(job),
+    }
+}
+
+/// `c += a b`. The shapes fit. If the product is known to be `symmetric`, what is above the diagonal of `c` is left undefined; see
+/// [`mirror`]. `threads` is the most that may work at once; they are taken from the idle [`crate::Cores`] of the run.
+pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, symmetric: bool, threads: usize) {
+    let work = a.nrows().saturating_mul(b.ncols()).saturating_mul(a.ncols());
+    if work == 0 {
+        return;
+    }
+    let lent = threads::borrow(threads.min(work / THREAD_WORK).saturating_sub(1));
+    let threads = lent.count + 1;
+    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
+    let part = match threads {
+        1 => DEPTH,
+        _ => (MEETING / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH),
+    };
+    for k in (0..a.ncols()).step_by(part) {
+        let range = k..a.ncols().min(k + part);
+        let job = Job { c: c.view_mut(), a: a.slice_move(s![.., range.clone()]), b: b.slice_move(s![range.clone(), ..]) };
+        // Several blocks a thread, so that all of them end at about the same time.
+        let most = if threads == 1 { usize::MAX } else { job.a.len().saturating_mul(job.b.ncols()) / (6 * threads) };
+        let mut jobs = Vec::new();
+        cut(job, symmetric, most, &mut jobs);
+        if threads == 1 {
+            jobs.into_iter().for_each(|job| T::block(job.c, job.a, job.b));
+            continue;
+        }
+        let queue = Mutex::new(jobs.into_iter());
+        let work = || loop {
+            let next = queue.lock().next();
+            let Some(job) = next else { break };
+            T::block(job.c, job.a, job.b);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..lent.count {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+}
+
+/// Copies what is below the diagonal to above it.
+pub(crate) fn mirror<T: Product>(mut c: ArrayViewMut2<'_, T>) {
+    // Block by block, since one of the two sides runs across the rows.
+    const BLOCK: usize = 32;
+    let n = c.nrows().min(c.ncols());
+    for i0 in (0..n).step_by(BLOCK) {
+        for j0 in (0..=i0).step_by(BLOCK) {
+            for i in i0..n.min(i0 + BLOCK) {
+                for j in j0..i.min(j0 + BLOCK) {
+                    c[[j, i]] = c[[i, j]];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "matmul_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! Products of matrices against plain loops: sides around those of the blocks, layouts, threads, both halves.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+use crate::Cores;
+use ndarray::Array2;
+
+fn values<T>(rows: usize, columns: usize, seed: usize, make: impl Fn(usize) -> T) -> Array2<T> {
+    Array2::from_shape_fn((rows, columns), |(i, j)| make((i * 31 + j * 17 + i * j + seed) % 97))
+}
+
+fn plain<T: Product>(c: &mut Array2<T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>) {
+    for i in 0..a.nrows() {
+        for k in 0..a.ncols() {
+            for j in 0..b.ncols() {
+                c[[i, j]] = c[[i, j]].plus(a[[i, k]].times(b[[k, j]]));
+            }
+        }
+    }
+}
+
+fn compare<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T + Copy) {
+    let shapes = [
+        (1, 1, 1),
+        (1, 9, 3),
+        (7, 1, 300),
+        (8, 128, 16),
+        (13, 33, 65),
+        (65, 130, 257),
+        (130, 70, 513),
+        (300, 270, 40),
+        (530, 20, 600),
+        (3, 0, 5),
+    ];
+    for (turn, (m, n, k)) in shapes.into_iter().enumerate() {
+        let (a, at) = (values(m, k, turn, make), values(k, m, turn, make));
+        let (b, bt) = (values(k, n, 5 * turn, make), values(n, k, 5 * turn, make));
+        for (a, b) in [(a.view(), b.view()), (at.t(), b.view()), (a.view(), bt.t()), (at.t(), bt.t()), (a.slice(s![..;-1, ..]), b.view())] {
+            let mut want = values(m, n, 3, make);
+            let (mut got, mut turned) = (want.clone(), want.t().as_standard_layout().into_owned());
+            plain(&mut want, a, b);
+            matmul(got.view_mut(), a, b, false, 8);
+            assert_eq!(got, want, "{m} {n} {k}");
+            matmul(turned.view_mut().reversed_axes(), a, b, false, 8);
+            assert_eq!(turned.t(), want, "{m} {n} {k}");
+        }
+        let mut want = Array2::from_elem((m, m), T::default());
+        let mut got = want.clone();
+        plain(&mut want, a.view(), a.t());
+        matmul(got.view_mut(), a.view(), a.t(), true, 8);
+        mirror(got.view_mut());
+        assert_eq!(got, want, "{m} {k} symmetric");
+    }
+}
+
+#[test]
+fn products_agree_with_loops() {
+    let run = || {
+        compare(|i| i as f64 - 48.0);
+        compare(|i| (i % 9) as f32 - 4.0);
+        compare(|i| Complex32::new((i % 5) as f32 - 2.0, (i % 3) as f32));
+        compare(|i| Complex64::new((i % 5) as f64 - 2.0, (i % 7) as f64));
+        compare(|i| (i * 5) as i8);
+        compare(|i| (i * 900) as u16);
+        compare(|i| (i * 50_000_000) as i32);
+        compare(|i| (i as u64) << 57);
+        compare(|i| i % 11 == 0);
+    };
+    run();
+    let cores = Cores::new(3);
+    let _task = cores.enter();
+    run();
+}

@@ -1,0 +1,271 @@
+//! The types of elements: what they sum in, and how they compare.
+
+use crate::BlockElement;
+use num_complex::{Complex32, Complex64};
+
+/// The state of a sum that lives as long as the fold.
+pub(crate) trait SumState<W: Wide>: Copy + Send {
+    fn zero() -> Self;
+    fn take(&mut self, x: W);
+    fn value(self) -> W;
+}
+
+/// A plain sum: exact for integers, and for `float32` in `float64` far more exact than the result's own precision.
+impl<W: Wide> SumState<W> for W {
+    #[inline(always)]
+    fn zero() -> Self {
+        W::ZERO
+    }
+    #[inline(always)]
+    fn take(&mut self, x: W) {
+        *self = self.plus(x);
+    }
+    #[inline(always)]
+    fn value(self) -> W {
+        self
+    }
+}
+
+/// A sum and what rounding lost of it.
+impl<W: Wide> SumState<W> for (W, W) {
+    #[inline(always)]
+    fn zero() -> Self {
+        (W::ZERO, W::ZERO)
+    }
+    #[inline(always)]
+    fn take(&mut self, x: W) {
+        W::compensated(&mut self.0, &mut self.1, x);
+    }
+    #[inline(always)]
+    fn value(self) -> W {
+        W::total(self.0, self.1)
+    }
+}
+
+/// Any element: is it true, and what does it sum in?
+pub(crate) trait Element: BlockElement {
+    /// The type that sums and products are taken in.
+    type Wide: Average;
+    /// The state of a sum.
+    type Sum: SumState<Self::Wide>;
+    fn wide(self) -> Self::Wide;
+    fn truthy(self) -> bool;
+    /// False for NaN, in either part.
+    #[inline(always)]
+    fn valid(self) -> bool {
+        true
+    }
+}
+
+/// An element with an order.
+pub(crate) trait Ordered: Element + PartialOrd {
+    const LOW: Self;
+    const HIGH: Self;
+    /// What min and max of no elements are in a group: NaN, or 0 where there is none.
+    const NOTHING: Self;
+    fn nan(self) -> bool;
+    fn real(self) -> f64;
+}
+
+/// A type that sums and products are taken in.
+pub(crate) trait Wide: BlockElement {
+    const ZERO: Self;
+    const ONE: Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    /// Adds to a sum and keeps what rounding lost.
+    #[inline(always)]
+    fn compensated(sum: &mut Self, lost: &mut Self, x: Self) {
+        let _ = lost;
+        *sum = sum.plus(x);
+    }
+    #[inline(always)]
+    fn total(sum: Self, lost: Self) -> Self {
+        let _ = lost;
+        sum
+    }
+}
+
+macro_rules! wide_int {
+    ($($t:ty),*) => {$(
+        impl Wide for $t {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+        }
+    )*};
+}
+wide_int!(i64, u64);
+
+impl Wide for f64 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
+    #[inline(always)]
+    fn compensated(sum: &mut f64, lost: &mut f64, x: f64) {
+        // TwoSum (Knuth): branch-free. Once an infinity or a NaN is in it, `lost` is NaN; see `total`.
+        let t = *sum + x;
+        let z = t - *sum;
+        *lost += (*sum - (t - z)) + (x - z);
+        *sum = t;
+    }
+    #[inline(always)]
+    fn total(sum: f64, lost: f64) -> f64 {
+        // An infinite or NaN sum stays what plain addition makes of it, as in NumPy.
+        if sum.is_finite() && lost.is_finite() { sum + lost } else { sum }
+    }
+}
+
+impl Wide for Complex64 {
+    const ZERO: Self = Complex64::new(0.0, 0.0);
+    const ONE: Self = Complex64::new(1.0, 0.0);
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
+    #[inline(always)]
+    fn compensated(sum: &mut Self, lost: &mut Self, x: Self) {
+        f64::compensated(&mut sum.re, &mut lost.re, x.re);
+        f64::compensated(&mut sum.im, &mut lost.im, x.im);
+    }
+    #[inline(always)]
+    fn total(sum: Self, lost: Self) -> Self {
+        Complex64::new(f64::total(sum.re, lost.re), f64::total(sum.im, lost.im))
+    }
+}
+
+macro_rules! ints {
+    ($($t:ty => $w:ty),*) => {$(
+        impl Element for $t {
+            type Wide = $w;
+            type Sum = $w;
+            #[inline(always)]
+            fn wide(self) -> $w { self as $w }
+            #[inline(always)]
+            fn truthy(self) -> bool { self != 0 }
+        }
+        impl Ordered for $t {
+            const LOW: Self = <$t>::MIN;
+            const HIGH: Self = <$t>::MAX;
+            const NOTHING: Self = 0;
+            #[inline(always)]
+            fn nan(self) -> bool { false }
+            #[inline(always)]
+            fn real(self) -> f64 { self as f64 }
+        }
+    )*};
+}
+ints!(i8 => i64, i16 => i64, i32 => i64, i64 => i64, u8 => u64, u16 => u64, u32 => u64, u64 => u64);
+
+macro_rules! floats {
+    ($($t:ty => $sum:ty),*) => {$(
+        impl Element for $t {
+            type Wide = f64;
+            type Sum = $sum;
+            #[inline(always)]
+            fn wide(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn truthy(self) -> bool { self != 0.0 }
+            #[inline(always)]
+            fn valid(self) -> bool { !self.is_nan() }
+        }
+        impl Ordered for $t {
+            const LOW: Self = <$t>::NEG_INFINITY;
+            const HIGH: Self = <$t>::INFINITY;
+            const NOTHING: Self = <$t>::NAN;
+            #[inline(always)]
+            fn nan(self) -> bool { self.is_nan() }
+            #[inline(always)]
+            fn real(self) -> f64 { self as f64 }
+        }
+    )*};
+}
+floats!(f32 => f64, f64 => (f64, f64));
+
+impl Element for bool {
+    type Wide = i64;
+    type Sum = i64;
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+    #[inline(always)]
+    fn truthy(self) -> bool {
+        self
+    }
+}
+impl Ordered for bool {
+    const LOW: Self = false;
+    const HIGH: Self = true;
+    const NOTHING: Self = false;
+    #[inline(always)]
+    fn nan(self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn real(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+}
+
+impl Element for Complex32 {
+    type Wide = Complex64;
+    type Sum = Complex64;
+    #[inline(always)]
+    fn wide(self) -> Complex64 {
+        Complex64::new(f64::from(self.re), f64::from(self.im))
+    }
+    #[inline(always)]
+    fn truthy(self) -> bool {
+        self.re != 0.0 || self.im != 0.0
+    }
+    #[inline(always)]
+    fn valid(self) -> bool {
+        !self.is_nan()
+    }
+}
+impl Element for Complex64 {
+    type Wide = Complex64;
+    type Sum = (Complex64, Complex64);
+    #[inline(always)]
+    fn wide(self) -> Complex64 {
+        self
+    }
+    #[inline(always)]
+    fn truthy(self) -> bool {
+        self.re != 0.0 || self.im != 0.0
+    }
+    #[inline(always)]
+    fn valid(self) -> bool {
+        !self.is_nan()
+    }
+}
+
+/// What means come out as: those of integers are floats.
+pub(crate) trait Average: Wide {
+    type Out: BlockElement;
+    fn over(self, n: f64) -> Self::Out;
+}
+macro_rules! averages {
+    ($($t:ty => $o:ty: |$x:ident| $float:expr;)*) => {$(
+        impl Average for $t {
+            type Out = $o;
+            fn over(self, n: f64) -> $o { let $x = self; $float / n }
+        }
+    )*};
+}
+averages! { i64 => f64: |x| x as f64; u64 => f64: |x| x as f64; f64 => f64: |x| x; Complex64 => Complex64: |x| x; }

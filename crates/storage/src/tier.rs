@@ -1,0 +1,144 @@
+//! Objects that stay in memory while there is room, and go to their store when there is none.
+//!
+//! The tasks of one process that pass intermediates to each other need no disk between them. The tier shares one budget with those
+//! tasks: what they may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the
+//! oldest objects are written to where they belong. What was in memory when a process is killed is lost; storage does not have it,
+//! so it is made again.
+
+use crate::{StorageError, Store};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// A budget in bytes for reservations and objects together.
+pub struct MemoryTier {
+    state: Mutex<State>,
+    budget: u64,
+}
+
+#[derive(Default)]
+struct State {
+    objects: HashMap<String, Object>,
+    /// The objects by age.
+    ages: BTreeMap<u64, String>,
+    next: u64,
+    held: u64,
+    reserved: u64,
+    spilled: u64,
+}
+
+struct Object {
+    data: Bytes,
+    age: u64,
+    /// Where it belongs.
+    store: Store,
+    key: String,
+}
+
+impl State {
+    fn remove(&mut self, url: &str) -> Option<Object> {
+        let object = self.objects.remove(url)?;
+        self.ages.remove(&object.age);
+        self.held -= object.data.len() as u64;
+        Some(object)
+    }
+}
+
+impl MemoryTier {
+    /// A tier of `budget` bytes, reservations included.
+    pub fn new(budget: u64) -> Arc<MemoryTier> {
+        Arc::new(MemoryTier { state: Mutex::default(), budget })
+    }
+
+    /// Reserves memory for a task, writing objects to their stores if there is no room beside them. False if other reservations are in
+    /// the way; the first one always succeeds.
+    ///
+    /// # Errors
+    /// When an object cannot be written.
+    pub fn reserve(&self, bytes: u64) -> Result<bool, StorageError> {
+        {
+            let mut state = self.state.lock();
+            if state.reserved > 0 && state.reserved.saturating_add(bytes) > self.budget {
+                return Ok(false);
+            }
+            // Counted before the room is made, so that nothing takes it meanwhile.
+            state.reserved = state.reserved.saturating_add(bytes);
+        }
+        self.spill(|state| state.held > 0 && state.reserved.saturating_add(state.held) > self.budget)?;
+        Ok(true)
+    }
+
+    /// Gives a reservation back.
+    pub fn release(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        state.reserved = state.reserved.saturating_sub(bytes);
+    }
+
+    /// Writes every object to its store.
+    ///
+    /// # Errors
+    /// When one cannot be written; it stays in memory.
+    pub fn flush(&self) -> Result<(), StorageError> {
+        self.spill(|state| state.held > 0)
+    }
+
+    /// Bytes that were written to stores because there was no room, or by [`MemoryTier::flush`].
+    pub fn spilled(&self) -> u64 {
+        self.state.lock().spilled
+    }
+
+    fn spill(&self, more: impl Fn(&State) -> bool) -> Result<(), StorageError> {
+        loop {
+            let (url, age, store, key, data) = {
+                let state = self.state.lock();
+                let oldest = state.ages.first_key_value().filter(|_| more(&state));
+                let Some((&age, url)) = oldest else { return Ok(()) };
+                let Some(o) = state.objects.get(url) else { return Ok(()) };
+                (url.clone(), age, o.store.clone(), o.key.clone(), o.data.clone())
+            };
+            // Without the lock: readers find it in memory until it is in its store.
+            store.put(&key, &data[..])?;
+            let mut state = self.state.lock();
+            state.spilled += data.len() as u64;
+            if state.objects.get(&url).is_some_and(|o| o.age == age) {
+                state.remove(&url);
+            }
+        }
+    }
+
+    /// Keeps an object; gives it back if there is no room. An older one of the same name is forgotten either way.
+    pub(crate) fn put<'a>(&self, store: &Store, key: &str, data: Cow<'a, [u8]>) -> Result<(), Cow<'a, [u8]>> {
+        let url = store.url(key);
+        let n = data.len() as u64;
+        let mut state = self.state.lock();
+        state.remove(&url);
+        if state.reserved.saturating_add(state.held).saturating_add(n) > self.budget {
+            state.spilled += n;
+            return Err(data);
+        }
+        // The spare capacity of a buffer is memory, too.
+        let data = Bytes::from(data.into_owned().into_boxed_slice());
+        let age = state.next;
+        state.next += 1;
+        state.held += n;
+        state.ages.insert(age, url.clone());
+        state.objects.insert(url, Object { data, age, store: store.clone(), key: key.into() });
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, url: &str) -> Option<Bytes> {
+        self.state.lock().objects.get(url).map(|o| o.data.clone())
+    }
+
+    pub(crate) fn delete(&self, url: &str) {
+        self.state.lock().remove(url);
+    }
+
+    /// The names and sizes of the objects whose name starts with a prefix.
+    pub(crate) fn list(&self, prefix: &str) -> Vec<(String, u64)> {
+        let state = self.state.lock();
+        state.objects.iter().filter(|(url, _)| url.starts_with(prefix)).map(|(url, o)| (url.clone(), o.data.len() as u64)).collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! Objects that stay in memory while there is room are the same as stored ones.
+
+use chunkwise_storage::{Location, MemoryTier, Store};
+
+fn stores(tier: &std::sync::Arc<MemoryTier>) -> (tempfile::TempDir, Store, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let location = Location::parse(folder.path().to_str().unwrap(), None).unwrap();
+    let plain = Store::open(&location).unwrap();
+    (folder, plain.clone().with_memory(tier.clone()), plain)
+}
+
+#[test]
+fn objects_are_read_listed_and_deleted_wherever_they_are() {
+    let tier = MemoryTier::new(1000);
+    let (_folder, store, plain) = stores(&tier);
+    for k in 0..4u8 {
+        store.put(&format!("a/{k}"), vec![k; 300]).unwrap();
+    }
+    // Three fit; the fourth went to its file.
+    assert_eq!(plain.list("").unwrap(), [("a/3".to_string(), 300)]);
+    assert_eq!(tier.spilled(), 300);
+    let mut names = store.list("a").unwrap();
+    names.sort();
+    assert_eq!(names, (0..4).map(|k| (format!("a/{k}"), 300)).collect::<Vec<_>>());
+    for k in 0..4u8 {
+        let key = format!("a/{k}");
+        assert_eq!(store.get(&key).unwrap().unwrap(), vec![k; 300]);
+        assert_eq!(store.size(&key).unwrap(), Some(300));
+        let mut out = [9u8; 7];
+        assert!(store.read_spans(&key, &[(10..13, 0), (297..300, 4)], &mut out).unwrap());
+        assert_eq!(out, [k, k, k, 9, k, k, k]);
+    }
+    assert!(store.read_spans("a/0", &[(299..301, 0)], &mut [0; 2]).is_err());
+    store.delete("a/1").unwrap();
+    assert_eq!(store.get("a/1").unwrap(), None);
+    store.delete_prefix("").unwrap();
+    assert!(store.list("").unwrap().is_empty());
+    assert_eq!(store.size("a/0").unwrap(), None);
+}
+
+#[test]
+fn reservations_push_the_oldest_objects_out() {
+    let tier = MemoryTier::new(1000);
+    let (_folder, store, plain) = stores(&tier);
+    for k in 0..3u8 {
+        store.put(&k.to_string(), vec![k; 300]).unwrap();
+    }
+    assert!(tier.reserve(400).unwrap());
+    let stored: Vec<String> = plain.list("").unwrap().into_iter().map(|(k, _)| k).collect();
+    assert_eq!(stored, ["0"]);
+    // Another reservation that does not fit beside the first has to wait, and pushes nothing out.
+    assert!(!tier.reserve(601).unwrap());
+    assert_eq!(plain.list("").unwrap().len(), 1);
+    assert!(tier.reserve(600).unwrap());
+    assert_eq!(plain.list("").unwrap().len(), 3);
+    // No room beside the reservations: straight to the store.
+    store.put("3", vec![3; 1]).unwrap();
+    assert_eq!(plain.get("3").unwrap().unwrap(), vec![3]);
+    tier.release(1000);
+    // A first reservation succeeds whatever its size.
+    assert!(tier.reserve(5000).unwrap());
+    for k in 0..4u8 {
+        assert_eq!(store.get(&k.to_string()).unwrap().unwrap()[0], k);
+    }
+}
+
+#[test]
+fn a_newer_object_replaces_an_older_one_on_either_side() {
+    let tier = MemoryTier::new(100);
+    let (_folder, store, plain) = stores(&tier);
+    store.put("x", vec![1; 80]).unwrap();
+    store.put("x", vec![2; 200]).unwrap();
+    assert_eq!(store.get("x").unwrap().unwrap(), vec![2; 200]);
+    store.put("x", vec![3; 10]).unwrap();
+    assert_eq!(store.get("x").unwrap().unwrap(), vec![3; 10]);
+    tier.flush().unwrap();
+    assert_eq!(plain.get("x").unwrap().unwrap(), vec![3; 10]);
+}
+
+#[test]
+fn what_cannot_be_written_stays() {
+    let tier = MemoryTier::new(100);
+    let (folder, store, _) = stores(&tier);
+    store.put("x/y", vec![1; 80]).unwrap();
+    std::fs::write(folder.path().join("x"), "a file where a folder is needed").unwrap();
+    assert!(tier.flush().is_err());
+    assert_eq!(store.get("x/y").unwrap().unwrap(), vec![1; 80]);
+}

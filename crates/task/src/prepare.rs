@@ -1,0 +1,258 @@
+//! A pass prepared for evaluation: which steps are evaluated together, and in which order.
+//!
+//! Element-wise steps that are needed at the same regions, whatever the tile, make one fused program. Which those are follows from the
+//! program alone: an element-wise step is needed where its element-wise consumers are, and where the inputs of other kernels and the
+//! wanted values ask for it. Steps with the same set of such *places* are one group; views and constants that go into a group become
+//! its operands and are not evaluated. No path leaves a group and comes back: the kernel outside of it would be a place of some members
+//! only. So a pass is prepared once and its tiles only ask for regions.
+
+use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node, Scratch};
+use chunkwise_plan::Program;
+use chunkwise_types::Region;
+use std::collections::BTreeMap;
+
+/// Steps in more places than this are a group by themselves: sets stay small.
+const MAX_PLACES: usize = 64;
+
+/// An operand of a group.
+pub(crate) struct Input {
+    /// The step whose value it is.
+    pub from: usize,
+    /// The views on it, the last one first.
+    pub views: Vec<usize>,
+    /// Its one element, if it is the same everywhere.
+    pub constant: Option<Block>,
+}
+
+/// Element-wise steps that are evaluated together.
+pub(crate) struct Group {
+    pub inputs: Vec<Input>,
+    /// The steps whose values are needed outside.
+    pub outputs: Vec<usize>,
+    pub program: Fused,
+    pub scratch: Scratch,
+    /// A wanted value is among them.
+    pub wanted: bool,
+}
+
+/// What is evaluated at once.
+pub(crate) enum Unit {
+    /// One kernel.
+    Step(usize),
+    /// A fused group.
+    Fused(Box<Group>),
+}
+
+/// A pass prepared for evaluation.
+pub(crate) struct Prepared<'a> {
+    pub program: &'a Program,
+    pub types: &'a [Vec<ArrayType>],
+    /// In the order of evaluation.
+    pub units: Vec<Unit>,
+    /// The unit after which a step's value is not needed any more.
+    pub last_use: Vec<usize>,
+    /// The steps that are wanted.
+    pub wants: Vec<usize>,
+}
+
+/// Leaves are loaded and folds are finished before a pass.
+pub(crate) fn is_known(program: &Program, step: usize) -> bool {
+    program.steps[step].read.is_some() || program.steps[step].stream.is_some()
+}
+
+fn function(kernel: &Kernel) -> Option<Option<ElementOp>> {
+    match kernel {
+        Kernel::Element { function } => Some(Some(*function)),
+        Kernel::Cast => Some(None),
+        _ => None,
+    }
+}
+
+/// Where the value of a step comes to be needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Wanted, at the region of this want.
+    Want(usize),
+    /// The input of a kernel that is not element-wise.
+    Input(usize, usize),
+    /// Everywhere where this step is.
+    Step(usize),
+}
+
+impl<'a> Prepared<'a> {
+    /// Prepares the evaluation of some steps: at these regions or, if tiled, all of them at the same region each time.
+    pub fn new(
+        program: &'a Program,
+        types: &'a [Vec<ArrayType>],
+        wants: &[(usize, Region)],
+        tiled: bool,
+    ) -> Result<Prepared<'a>, (usize, KernelError)> {
+        let n = program.steps.len();
+        let kernel = |k: usize| program.steps[k].kernel.as_ref().filter(|_| !is_known(program, k));
+        let is_view = |k: usize| matches!(kernel(k), Some(Kernel::View { .. }));
+        let constant = |k: usize| match kernel(k) {
+            Some(Kernel::Create { what: Create::Full { value } }) => Some(Block::splat(*value, program.steps[k].ty.dtype, &[1])),
+            _ => None,
+        };
+
+        // From the wants back: what is needed at all, where, and what must be there as a block of its own.
+        let mut places: Vec<Vec<Place>> = vec![Vec::new(); n];
+        let mut valued = vec![false; n];
+        let mut active = vec![false; n];
+        for (i, (k, region)) in wants.iter().enumerate() {
+            let first = if tiled { 0 } else { wants.iter().position(|(_, r)| r == region).unwrap_or(i) };
+            places[*k].push(Place::Want(first));
+            (valued[*k], active[*k]) = (true, true);
+        }
+        for k in (0..n).rev().filter(|&k| kernel(k).is_some()).collect::<Vec<_>>() {
+            if !active[k] {
+                continue;
+            }
+            places[k].sort_unstable();
+            places[k].dedup();
+            if places[k].len() > MAX_PLACES {
+                places[k] = vec![Place::Step(k)];
+            }
+            let elementwise = kernel(k).and_then(function).is_some();
+            for (i, &from) in program.steps[k].inputs.iter().enumerate() {
+                active[from] = true;
+                if elementwise {
+                    let own = places[k].clone();
+                    places[from].extend(own);
+                } else {
+                    places[from].push(Place::Input(k, i));
+                }
+                // Groups take views and constants as operands, and views of those too.
+                let operand = elementwise || (is_view(k) && !valued[k]);
+                valued[from] |= !operand;
+            }
+        }
+
+        // One group for each set of places.
+        let mut groups: BTreeMap<&[Place], Vec<usize>> = BTreeMap::new();
+        for k in (0..n).filter(|&k| active[k] && kernel(k).and_then(function).is_some()) {
+            groups.entry(&places[k]).or_default().push(k);
+        }
+        let mut unit_of: Vec<Option<usize>> = vec![None; n];
+        for (u, members) in groups.values().enumerate() {
+            members.iter().for_each(|&k| unit_of[k] = Some(u));
+        }
+        let mut outside = valued.clone();
+        // Needed outside of the group: wanted, or taken by a step that is no member. A view is none: what it shows must be there.
+        for k in (0..n).filter(|&k| active[k] && kernel(k).is_some()) {
+            for &from in program.steps[k].inputs.iter().filter(|&&i| unit_of[i] != unit_of[k]) {
+                outside[from] = true;
+            }
+        }
+        let mut units: Vec<Unit> = Vec::new();
+        for members in groups.values() {
+            units.push(Unit::Fused(Box::new(group(program, members, wants, &outside, &constant, &is_view)?)));
+        }
+        for k in 0..n {
+            if !active[k] || unit_of[k].is_some() || kernel(k).is_none() {
+                continue;
+            }
+            // A view or a constant that only groups take is evaluated by nobody; what goes through it is needed by them.
+            if valued[k] || !(is_view(k) || constant(k).is_some()) {
+                unit_of[k] = Some(units.len());
+                units.push(Unit::Step(k));
+            }
+        }
+        let order = sorted(program, &units, &unit_of);
+        let mut slots: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+        let units: Vec<Unit> = order.into_iter().filter_map(|u| slots[u].take()).collect();
+        let mut last_use = vec![0; n];
+        for (u, unit) in units.iter().enumerate() {
+            sources(program, unit).for_each(|k| last_use[k] = u);
+        }
+        wants.iter().for_each(|(k, _)| last_use[*k] = usize::MAX);
+        Ok(Prepared { program, types, units, last_use, wants: wants.iter().map(|w| w.0).collect() })
+    }
+
+    /// A step with its kernel; `None` for leaves.
+    pub fn node(&self, k: usize) -> Option<Node<'a>> {
+        let step = &self.program.steps[k];
+        Some(Node { kernel: step.kernel.as_ref()?, inputs: &self.types[k], output: &step.ty })
+    }
+
+    /// True if everything is done by fused groups that take known values: they may be evaluated at any region at once.
+    pub fn direct(&self) -> bool {
+        let fused = |unit: &Unit| match unit {
+            Unit::Fused(g) => g.inputs.iter().all(|i| i.constant.is_some() || is_known(self.program, i.from)),
+            Unit::Step(_) => false,
+        };
+        self.units.iter().all(fused) && self.wants.iter().all(|&k| !is_known(self.program, k))
+    }
+}
+
+/// The steps whose values a unit takes.
+fn sources<'u>(program: &'u Program, unit: &'u Unit) -> Box<dyn Iterator<Item = usize> + 'u> {
+    match unit {
+        Unit::Step(k) => Box::new(program.steps[*k].inputs.iter().copied()),
+        Unit::Fused(g) => Box::new(g.inputs.iter().filter(|i| i.constant.is_none()).map(|i| i.from)),
+    }
+}
+
+/// The order of evaluation: every unit after those whose values it takes.
+fn sorted(program: &Program, units: &[Unit], unit_of: &[Option<usize>]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(units.len());
+    let mut seen = vec![false; units.len()];
+    for first in 0..units.len() {
+        // Depth first, with a stack of its own: programs may be long.
+        let mut stack = vec![(first, false)];
+        while let Some((u, done)) = stack.pop() {
+            if done {
+                order.push(u);
+            } else if !std::mem::replace(&mut seen[u], true) {
+                stack.push((u, true));
+                stack.extend(sources(program, &units[u]).filter_map(|k| unit_of[k]).filter(|&s| !seen[s]).map(|s| (s, false)));
+            }
+        }
+    }
+    order
+}
+
+/// The group of some steps, ascending.
+fn group(
+    program: &Program,
+    members: &[usize],
+    wants: &[(usize, Region)],
+    outside: &[bool],
+    constant: &impl Fn(usize) -> Option<Block>,
+    is_view: &impl Fn(usize) -> bool,
+) -> Result<Group, (usize, KernelError)> {
+    let mut inputs: Vec<Input> = Vec::new();
+    let mut found: BTreeMap<usize, usize> = BTreeMap::new();
+    // The place of each input among the operands; a step outside is one operand, however often it is taken.
+    for &k in members {
+        for &from in program.steps[k].inputs.iter().filter(|i| members.binary_search(i).is_err()) {
+            found.entry(from).or_insert_with(|| {
+                let (mut source, mut views) = (from, Vec::new());
+                while is_view(source) {
+                    views.push(source);
+                    source = program.steps[source].inputs[0];
+                }
+                inputs.push(Input { from: source, views, constant: constant(source) });
+                inputs.len() - 1
+            });
+        }
+    }
+    let value = |i: &usize| members.binary_search(i).map_or_else(|_| found[i], |m| inputs.len() + m);
+    let ops: Vec<FusedOp> = members
+        .iter()
+        .map(|&k| {
+            let step = &program.steps[k];
+            FusedOp {
+                function: step.kernel.as_ref().and_then(function).flatten(),
+                inputs: step.inputs.iter().map(value).collect(),
+                dtype: step.ty.dtype,
+            }
+        })
+        .collect();
+    let outputs: Vec<usize> = members.iter().copied().filter(|&k| outside[k]).collect();
+    let dtypes: Vec<_> = inputs.iter().map(|i| program.steps[i.from].ty.dtype).collect();
+    let kept: Vec<usize> = outputs.iter().map(value).collect();
+    let fused = Fused::new(&dtypes, &ops, &kept).map_err(|e| (members[0], e))?;
+    let wanted = outputs.iter().any(|o| wants.iter().any(|(k, _)| k == o));
+    Ok(Group { inputs, outputs, program: fused, scratch: Scratch::default(), wanted })
+}
