@@ -110,7 +110,8 @@ impl Qr {
             match self.factor {
                 Factor::R => {
                     let r = T::wrap(factored.r().into_dyn().into_shared());
-                    let whole = Region { start: vec![block, region.start[1], region.start[2]], shape: vec![1, region.shape[1], region.shape[2]] };
+                    let whole =
+                        Region { start: vec![block, region.start[1], region.start[2]], shape: vec![1, region.shape[1], region.shape[2]] };
                     let cut = Region { start: whole.start[1..].to_vec(), shape: whole.shape[1..].to_vec() };
                     if let Some(piece) = r.slice(&cut).contiguous().reshaped(&whole.shape) {
                         out.assign(&whole.relative_to(region), &piece);
@@ -134,7 +135,8 @@ impl Qr {
         let (a, c) = (demanded.first().copied().unwrap_or(0), demanded.get(1).copied().unwrap_or(0));
         let (n, item) = (inputs[0].shape.get(1).copied().unwrap_or(0), inputs[0].dtype.size());
         // The matrix in columns, its reflectors, the factor; panels of products; the triangle.
-        let elements = a.saturating_mul(3).saturating_add(c).saturating_add(n.saturating_mul(n.saturating_mul(2).saturating_add(4 * PANEL as u64)));
+        let elements =
+            a.saturating_mul(3).saturating_add(c).saturating_add(n.saturating_mul(n.saturating_mul(2).saturating_add(4 * PANEL as u64)));
         elements.saturating_mul(item).saturating_add(panels(a.saturating_mul(2 * item)))
     }
 }

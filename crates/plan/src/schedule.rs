@@ -229,8 +229,11 @@ impl Schedule {
         let d = demands(program, &self.types, &wants);
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
         // A local contraction is evaluated whole: cutting its output would load its operands again and again.
-        let contracts = (0..program.steps.len())
-            .any(|k| !d[k].is_empty() && program.steps[k].stream.is_none() && matches!(program.steps[k].kernel, Some(Kernel::Contract(_) | Kernel::Qr(_))));
+        let contracts = (0..program.steps.len()).any(|k| {
+            !d[k].is_empty()
+                && program.steps[k].stream.is_none()
+                && matches!(program.steps[k].kernel, Some(Kernel::Contract(_) | Kernel::Qr(_)))
+        });
         let computes =
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
