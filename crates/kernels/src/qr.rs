@@ -198,11 +198,19 @@ fn reflector<T: NdFloat>(x: ndarray::ArrayView1<'_, T>, mut y: ndarray::ArrayVie
     let scale = x.fold(T::zero(), |m, v| if v.abs() > m { v.abs() } else { m });
     y.fill(T::zero());
     y[0] = T::one();
-    let (sum, nan) = x.iter().skip(1).fold((T::zero(), false), |(s, nan), &v| (s + (v / scale) * (v / scale), nan || v.is_nan()));
-    if !nan && !(sum > T::zero()) {
+    // In double precision and in several sums: a long column of float32 would lose half of its digits.
+    let mut sums = [0f64; 8];
+    for (k, &v) in x.iter().enumerate().skip(1) {
+        let v = (v / scale).to_f64().unwrap_or(f64::NAN);
+        sums[k % 8] += v * v;
+    }
+    let sum: f64 = sums.iter().sum();
+    // Nothing to do below the diagonal, or nothing but zeros in the column.
+    if sum == 0.0 || scale == T::zero() && !x.iter().any(|v| v.is_nan()) {
         return (alpha, T::zero());
     }
-    let norm = scale * (sum + (alpha / scale) * (alpha / scale)).sqrt();
+    let pivot = (alpha / scale).to_f64().unwrap_or(f64::NAN);
+    let norm = scale * T::from((sum + pivot * pivot).sqrt()).unwrap_or_else(T::nan);
     let first = if alpha > T::zero() { -norm } else { norm };
     let pivot = alpha - first;
     y.iter_mut().zip(x).skip(1).for_each(|(y, &x)| *y = x / pivot);
