@@ -15,7 +15,8 @@ use crate::{Program, Stage};
 use chunkwise_kernels::{ArrayType, Kernel, Node, Window};
 use chunkwise_types::{ChunkGrid, Region, unravel, volume};
 
-/// Elements that the widest step of a tile should have.
+/// Elements that the widest step of a tile should have. A fused program makes its own strips, so it is indifferent to the tile: twelve
+/// functions of float64 took 1.7 ns an element in tiles of 1 Ki, 1.3 in tiles of 4 Ki, 16 Ki and 64 Ki (AMD Zen 5, 1 MB of L2).
 pub const TILE_ELEMENTS: u64 = 1 << 16;
 
 /// About the most tiles, or chunks, that a region is cut into.

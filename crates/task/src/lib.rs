@@ -6,6 +6,8 @@
 mod context;
 mod error;
 mod evaluate;
+#[cfg(test)]
+mod evaluate_tests;
 mod prepare;
 mod run;
 mod watch;

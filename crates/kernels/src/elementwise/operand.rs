@@ -232,7 +232,7 @@ impl Walk {
             let out = T::vec(out)?;
             // SAFETY: the offset is that of an index inside of the shape, so by the invariant of `Operand` that of an element of the block.
             let x = unsafe { *a.as_ptr().offset(offset) };
-            out.resize(out.capacity().min(most), x);
+            out.resize(out.capacity().min(out.len() + most), x);
             Some(())
         }
         fn go<T: Element>(

@@ -191,7 +191,7 @@ impl Fused {
                     Place::Input(_) => return Err(broken()),
                 };
                 let arg = |p: Place| match p {
-                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].register.head(n)),
+                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].register.tail(n)),
                     Place::Register(r) => registers[r].tail(n),
                     Place::Output(o) => outputs[o].tail(n),
                 };

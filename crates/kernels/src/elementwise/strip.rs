@@ -6,6 +6,9 @@ use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 use std::mem::MaybeUninit;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 macro_rules! strips {
     ($($v:ident $t:ty;)*) => {
         /// Elements of an operand.
@@ -25,19 +28,20 @@ macro_rules! strips {
                 match (&mut *self, dtype) {
                     $((Buffer::$v(x), DType::$v) => {
                         x.clear();
-                        x.reserve_exact(n);
+                        x.reserve_exact(n + LINE / size_of::<$t>());
                     })*
-                    _ => *self = Buffer::with_capacity(dtype, n)?,
+                    _ => *self = Buffer::with_capacity(dtype, n + LINE / dtype.size() as usize)?,
                 }
+                self.clear();
                 Some(())
             }
-            /// Forgets the elements and keeps the memory.
+            /// Forgets the elements of a register and keeps the memory. The next elements begin at a cache line: vectors that cross lines
+            /// take twice as long.
             pub fn clear(&mut self) {
-                match self { $(Buffer::$v(x) => x.clear(),)* }
-            }
-            /// The first `n` elements.
-            pub fn head(&self, n: usize) -> Strip<'_> {
-                match self { $(Buffer::$v(x) => Strip::$v(&x[..n.min(x.len())]),)* }
+                match self { $(Buffer::$v(x) => {
+                    x.clear();
+                    x.resize(x.as_ptr().align_offset(LINE).min(x.capacity()).min(LINE), <$t>::default());
+                })* }
             }
             /// The last `n` elements.
             pub fn tail(&self, n: usize) -> Strip<'_> {

@@ -1,0 +1,152 @@
+//! Random programs, prepared and evaluated tile by tile, give the same bits as one step after another on whole arrays.
+
+use crate::evaluate::Known;
+use crate::prepare::{Prepared, Unit};
+use chunkwise_kernels::{ArrayType, AxisMap, Block, Create, ElementOp, Kernel, Node, Part, ReduceOp, ViewAxis, cast};
+use chunkwise_plan::{Program, Step};
+use chunkwise_types::{DType, Region, Scalar};
+
+struct Rng(u64);
+impl Rng {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n.max(1)
+    }
+    fn pick<T: Copy>(&mut self, xs: &[T]) -> T {
+        xs[self.below(xs.len())]
+    }
+}
+
+fn step(kernel: Option<Kernel>, inputs: Vec<usize>, ty: ArrayType) -> Step {
+    Step { read: kernel.is_none().then(|| "x".to_string()), kernel, inputs, ty, stream: None }
+}
+
+const SHAPE: [u64; 3] = [6, 5, 6];
+
+/// A program of which every value but sums over an axis has the same shape.
+fn program(rng: &mut Rng) -> Program {
+    let of = |dtype: DType| ArrayType::new(dtype, SHAPE.to_vec());
+    let dtypes = [DType::Bool, DType::Int16, DType::Int64, DType::UInt8, DType::Float32, DType::Float64];
+    let mut steps: Vec<Step> = (0..1 + rng.below(3)).map(|_| step(None, vec![], of(rng.pick(&dtypes)))).collect();
+    // The steps of that shape.
+    let mut full: Vec<usize> = (0..steps.len()).collect();
+    for _ in 0..3 + rng.below(12) {
+        let from = rng.pick(&full);
+        let dtype = steps[from].ty.dtype;
+        match rng.below(9) {
+            0 => steps.push(step(
+                Some(Kernel::Create { what: Create::Full { value: Scalar::Int(rng.below(5) as i128) } }),
+                vec![],
+                of(dtype),
+            )),
+            1 => {
+                let axes = vec![ViewAxis::In(2), ViewAxis::In(1), ViewAxis::In(0)];
+                steps.push(step(Some(Kernel::View { axes }), vec![from], of(dtype)));
+            }
+            2 => {
+                let flip = |n: u64, flip: bool| AxisMap::Slice { start: if flip { n - 1 } else { 0 }, step: if flip { -1 } else { 1 } };
+                let axes = SHAPE.iter().map(|&n| flip(n, rng.below(2) == 0)).collect();
+                steps.push(step(Some(Kernel::Gather { axes, fill: Scalar::Int(0) }), vec![from], of(dtype)));
+            }
+            3 => {
+                // The greatest along an axis, and broadcast again.
+                let axis = rng.below(3);
+                let mut kept = SHAPE.to_vec();
+                kept.remove(axis);
+                let max = Kernel::Reduce { function: ReduceOp::Max, axes: vec![axis], segments: None };
+                steps.push(step(Some(max), vec![from], ArrayType::new(dtype, kept)));
+                let mut axes = vec![ViewAxis::In(0), ViewAxis::In(1)];
+                axes.insert(axis, ViewAxis::New);
+                steps.push(step(Some(Kernel::View { axes }), vec![steps.len() - 1], of(dtype)));
+            }
+            _ => {
+                let function = rng.pick(ElementOp::ALL);
+                let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.pick(&full)).collect();
+                let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| steps[i].ty.dtype).collect::<Vec<_>>()) else {
+                    continue;
+                };
+                let inputs = chosen
+                    .iter()
+                    .zip(casts)
+                    .map(|(&i, dtype)| {
+                        if steps[i].ty.dtype == dtype {
+                            return i;
+                        }
+                        steps.push(step(Some(Kernel::Cast), vec![i], of(dtype)));
+                        steps.len() - 1
+                    })
+                    .collect();
+                steps.push(step(Some(Kernel::Element { function }), inputs, of(out)));
+            }
+        }
+        full = (0..steps.len()).filter(|&k| steps[k].ty.shape == SHAPE).collect();
+    }
+    Program { steps }
+}
+
+fn leaf(rng: &mut Rng, ty: &ArrayType) -> Block {
+    let n = ty.shape.iter().product::<u64>() as usize;
+    let numbers: Vec<f64> = (0..n).map(|_| rng.pick(&[0.0, -1.0, 1.0, 2.5, -7.25, 100.0, f64::NAN, f64::INFINITY])).collect();
+    let block = Block::from_bytes_with(DType::Float64, &ty.shape, |bytes| {
+        bytes.chunks_exact_mut(8).zip(&numbers).for_each(|(to, x)| to.copy_from_slice(&x.to_ne_bytes()));
+        Ok::<(), ()>(())
+    });
+    cast(&block.unwrap(), ty.dtype)
+}
+
+#[test]
+fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
+    let (mut fused, mut together) = (0, 0);
+    for seed in 1..400u64 {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let program = program(&mut rng);
+        let types: Vec<Vec<ArrayType>> = program.steps.iter().map(|s| program.input_types(s)).collect();
+        let whole = |k: usize| Region::full(&program.steps[k].ty.shape);
+        let mut values: Vec<Block> = Vec::new();
+        let mut known: Known = vec![Vec::new(); program.steps.len()];
+        for (k, step) in program.steps.iter().enumerate() {
+            let block = match &step.kernel {
+                None => leaf(&mut rng, &step.ty),
+                Some(kernel) => {
+                    let node = Node { kernel, inputs: &types[k], output: &step.ty };
+                    let part = |&i: &usize| Part { region: whole(i), block: values[i].clone() };
+                    node.compute(&whole(k), &step.inputs.iter().map(part).collect::<Vec<_>>()).unwrap()
+                }
+            };
+            if step.kernel.is_none() {
+                // In two parts, so that some regions are assembled.
+                let parts = [Region::new(vec![0, 0, 0], vec![4, 5, 6]), Region::new(vec![4, 0, 0], vec![2, 5, 6])];
+                known[k] = parts.map(|region| Part { block: block.slice(&region), region }).to_vec();
+            }
+            values.push(block);
+        }
+        let full: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].ty.shape == SHAPE).collect();
+        let wanted: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.pick(&full)).chain(full.last().copied()).collect();
+        let wants: Vec<(usize, Region)> = wanted.iter().map(|&k| (k, whole(k))).collect();
+        let mut prepared = Prepared::new(&program, &types, &wants, true).unwrap();
+        for unit in &prepared.units {
+            fused += usize::from(matches!(unit, Unit::Fused(_)));
+        }
+        together += program.steps.len();
+        for dense in [false, true] {
+            for tile in [Region::full(&SHAPE), Region::new(vec![1, 0, 2], vec![2, 5, 3]), Region::new(vec![3, 4, 0], vec![3, 1, 6])] {
+                let got = prepared.evaluate(&known, &vec![tile.clone(); wanted.len()], dense).unwrap();
+                for (&k, got) in wanted.iter().zip(&got) {
+                    let want = values[k].slice(&tile).contiguous();
+                    assert_eq!(got.contiguous().as_bytes(), want.as_bytes(), "step {k} at {tile}, seed {seed}: {:?}", program.steps);
+                }
+            }
+        }
+        // Each want at a region of its own.
+        let mut own: Vec<(usize, Region)> = wants.clone();
+        own.iter_mut().for_each(|(_, r)| *r = Region::new(vec![rng.below(3) as u64, 0, 1], vec![3, 2, 4]));
+        let regions: Vec<Region> = own.iter().map(|(_, r)| r.clone()).collect();
+        let got = Prepared::new(&program, &types, &own, false).unwrap().evaluate(&known, &regions, true).unwrap();
+        for ((k, region), got) in own.iter().zip(&got) {
+            assert_eq!(got.contiguous().as_bytes(), values[*k].slice(region).contiguous().as_bytes(), "step {k} at {region}, seed {seed}");
+        }
+    }
+    assert!(fused > 0 && fused * 3 < together, "{fused} groups of {together} steps");
+}
