@@ -368,7 +368,9 @@ fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usiz
         let Some(kernel) = &step.kernel else { continue };
         let node = Node { kernel, inputs: &inputs, output: &step.ty };
         let cuts = cuts(graph, &node, kernel, &step.inputs.iter().map(|&i| order[i]).collect::<Vec<_>>());
-        if cuts.iter().any(|c| c.count() > 1) {
+        // Also where all is in one chunk: a fold that is streamed takes its input tile by tile.
+        let large = inputs.iter().any(|t| chunkwise_types::volume(&t.shape) > chunkwise_plan::schedule::TILE_ELEMENTS);
+        if large || cuts.iter().any(|c| c.count() > 1) {
             streams.push((w, cuts));
         }
     }

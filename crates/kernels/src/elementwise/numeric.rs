@@ -141,20 +141,12 @@ pub(super) trait RealMath: Copy {
     fn floor_rem(self, b: Self) -> Self;
     /// -1, 0, 1 or NaN.
     fn sign(self) -> Self;
-    /// `log(exp(a) + exp(b))`.
-    fn logaddexp(self, b: Self) -> Self;
     /// The next number towards `b`.
     fn nextafter(self, b: Self) -> Self;
     /// The greater, or NaN.
     fn larger(self, b: Self) -> Self;
     /// The lesser, or NaN.
     fn smaller(self, b: Self) -> Self;
-    /// Inverse hyperbolic cosine, exact near 1 and without overflow.
-    fn arcosh(self) -> Self;
-    /// Inverse hyperbolic sine without overflow.
-    fn arsinh(self) -> Self;
-    /// Inverse hyperbolic tangent, odd.
-    fn artanh(self) -> Self;
 }
 
 /// Complex functions.
@@ -216,21 +208,6 @@ macro_rules! real {
                 }
             }
             #[inline(always)]
-            fn logaddexp(self, b: Self) -> Self {
-                if self == b {
-                    // Also for equal infinities, whose difference is NaN.
-                    return self + std::$t::consts::LN_2;
-                }
-                let d = self - b;
-                if d > 0.0 {
-                    self + (-d).exp().ln_1p()
-                } else if d <= 0.0 {
-                    b + d.exp().ln_1p()
-                } else {
-                    d
-                }
-            }
-            #[inline(always)]
             fn nextafter(self, b: Self) -> Self {
                 if self == b {
                     b
@@ -249,27 +226,6 @@ macro_rules! real {
             #[inline(always)]
             fn smaller(self, b: Self) -> Self {
                 if self <= b || self.is_nan() { self } else { b }
-            }
-            #[inline(always)]
-            fn arcosh(self) -> Self {
-                let t = self - 1.0;
-                if self < 2.0 {
-                    (t + (2.0 * t + t * t).sqrt()).ln_1p()
-                } else if self > 1e8 {
-                    self.ln() + std::$t::consts::LN_2
-                } else {
-                    (2.0 * self - 1.0 / (self + (self * self - 1.0).sqrt())).ln()
-                }
-            }
-            #[inline(always)]
-            fn arsinh(self) -> Self {
-                let a = self.abs();
-                if a > 1e8 { (a.ln() + std::$t::consts::LN_2).copysign(self) } else { self.asinh() }
-            }
-            #[inline(always)]
-            fn artanh(self) -> Self {
-                let a = self.abs();
-                (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(self)
             }
         }
 
