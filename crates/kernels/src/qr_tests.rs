@@ -91,9 +91,9 @@ fn blocks_and_regions() {
             f64::unwrap(&block).unwrap().clone()
         };
         let all = Region::full(&[blocks, 5, 5]);
-        let stack = run(Factor::R, &[x.clone()], vec![blocks, 5, 5], &all);
+        let stack = run(Factor::R, std::slice::from_ref(&x), vec![blocks, 5, 5], &all);
         let part = Region { start: vec![blocks - 1, 1, 2], shape: vec![1, 3, 2] };
-        let piece = run(Factor::R, &[x.clone()], vec![blocks, 5, 5], &part);
+        let piece = run(Factor::R, std::slice::from_ref(&x), vec![blocks, 5, 5], &part);
         assert_eq!(piece, stack.slice(s![blocks as usize - 1.., 1..4, 2..4]).into_dyn());
         let stack = stack.into_owned().into_shape_with_order((blocks as usize * 5, 5)).unwrap();
         let top = Factored::new(stack.view());
