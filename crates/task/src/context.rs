@@ -71,6 +71,17 @@ impl TaskContext {
                     ),
                 }));
             }
+            // The projection counts on the grid: a store that was rewritten in other chunks may need more memory.
+            if meta.grid != array.grid || meta.inner_chunk != array.inner_chunk {
+                return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
+                    place: format!("array '{name}' at {}", location.as_str()),
+                    problem: format!(
+                        "the plan says that its chunks are {:?}, but they are {:?}; plan again",
+                        array.read_grid().max_shape(),
+                        meta.inner_chunk.clone().unwrap_or_else(|| meta.grid.max_shape())
+                    ),
+                }));
+            }
             if array.raw && !meta.is_raw() {
                 return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
                     place: format!("array '{name}' at {}", location.as_str()),
