@@ -87,9 +87,17 @@ impl Level {
 pub(crate) trait Unary<T>: Copy {
     /// Some arguments go to `slow`.
     const RARE: bool = false;
+    /// There is a `quick`.
+    const QUICK: bool = false;
 
     /// Branch-free; anything may come out where `rare`.
     fn value<A: Arch>(self, x: T) -> T;
+
+    /// `value` without the selections for special arguments, and whether that is the same here; anything may come out where not.
+    #[inline(always)]
+    fn quick<A: Arch>(self, x: T) -> (T, bool) {
+        (self.value::<A>(x), true)
+    }
 
     /// Whether `value` does not cover x.
     #[inline(always)]
@@ -108,9 +116,17 @@ pub(crate) trait Unary<T>: Copy {
 pub(crate) trait Binary<T>: Copy {
     /// Some arguments go to `slow`.
     const RARE: bool = false;
+    /// There is a `quick`.
+    const QUICK: bool = false;
 
     /// Branch-free; anything may come out where `rare`.
     fn value<A: Arch>(self, x: T, y: T) -> T;
+
+    /// See [`Unary::quick`].
+    #[inline(always)]
+    fn quick<A: Arch>(self, x: T, y: T) -> (T, bool) {
+        (self.value::<A>(x, y), true)
+    }
 
     /// Whether `value` does not cover x, y.
     #[inline(always)]
@@ -127,6 +143,9 @@ pub(crate) trait Binary<T>: Copy {
 
 /// Elements a block: several vectors of every kind, so that chains of dependent operations overlap.
 const BLOCK: usize = 64;
+
+/// Blocks after one with special arguments that are not tried with the quick form: data with many NaN have them everywhere.
+const CAREFUL: u32 = 15;
 
 /// Something to run with the features of an instruction set enabled.
 trait Job {
@@ -172,7 +191,21 @@ struct Map<'a, T, F> {
 
 impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
     #[inline(always)]
-    fn block<A: Arch>(f: F, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        if F::QUICK && *careful == 0 {
+            let mut all = true;
+            for (o, &x) in out.iter_mut().zip(xs) {
+                let (y, same) = f.quick::<A>(x);
+                *o = y;
+                all &= same;
+            }
+            if all {
+                return;
+            }
+            *careful = CAREFUL;
+        } else {
+            *careful = careful.saturating_sub(1);
+        }
         for (o, &x) in out.iter_mut().zip(xs) {
             *o = f.value::<A>(x);
         }
@@ -196,16 +229,17 @@ impl<T: Copy + Default, F: Unary<T>> Job for Map<'_, T, F> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Map { f, xs, out } = self;
+        let mut careful = 0;
         let n = xs.len().min(out.len());
         let (blocks, rest) = xs[..n].as_chunks::<BLOCK>();
         let (out_blocks, out_rest) = out[..n].as_chunks_mut::<BLOCK>();
         for (x, o) in blocks.iter().zip(out_blocks) {
-            Self::block::<A>(f, x, o);
+            Self::block::<A>(f, &mut careful, x, o);
         }
         if !rest.is_empty() {
             let (mut x, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK]);
             x[..rest.len()].copy_from_slice(rest);
-            Self::block::<A>(f, &x, &mut o);
+            Self::block::<A>(f, &mut careful, &x, &mut o);
             out_rest.copy_from_slice(&o[..rest.len()]);
         }
     }
@@ -220,7 +254,21 @@ struct Map2<'a, T, F> {
 
 impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
     #[inline(always)]
-    fn block<A: Arch>(f: F, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+        if F::QUICK && *careful == 0 {
+            let mut all = true;
+            for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
+                let (z, same) = f.quick::<A>(x, y);
+                *o = z;
+                all &= same;
+            }
+            if all {
+                return;
+            }
+            *careful = CAREFUL;
+        } else {
+            *careful = careful.saturating_sub(1);
+        }
         for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
             *o = f.value::<A>(x, y);
         }
@@ -244,18 +292,19 @@ impl<T: Copy + Default, F: Binary<T>> Job for Map2<'_, T, F> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let Map2 { f, xs, ys, out } = self;
+        let mut careful = 0;
         let n = xs.len().min(ys.len()).min(out.len());
         let (x_blocks, x_rest) = xs[..n].as_chunks::<BLOCK>();
         let (y_blocks, y_rest) = ys[..n].as_chunks::<BLOCK>();
         let (out_blocks, out_rest) = out[..n].as_chunks_mut::<BLOCK>();
         for ((x, y), o) in x_blocks.iter().zip(y_blocks).zip(out_blocks) {
-            Self::block::<A>(f, x, y, o);
+            Self::block::<A>(f, &mut careful, x, y, o);
         }
         if !x_rest.is_empty() {
             let (mut x, mut y, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK], [T::default(); BLOCK]);
             x[..x_rest.len()].copy_from_slice(x_rest);
             y[..y_rest.len()].copy_from_slice(y_rest);
-            Self::block::<A>(f, &x, &y, &mut o);
+            Self::block::<A>(f, &mut careful, &x, &y, &mut o);
             out_rest.copy_from_slice(&o[..x_rest.len()]);
         }
     }

@@ -132,6 +132,36 @@ pub(crate) const ASIN_SHORT: [f64; 7] = [
 /// (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2; relative error 2^-26.49.
 pub(crate) const EXP_F32: [f32; 5] = [5.0e-01, 1.6666576e-01, 4.1666556e-02, 8.363179e-03, 1.3926184e-03];
 
+/// (sinh(r) - r) / r^3 in r^2, |r| <= ln(2)/2; relative error 2^-30.75.
+pub(crate) const SINH_F32: [f32; 3] = [1.6666667e-01, 8.3333105e-03, 1.9890991e-04];
+
+/// (cosh(r) - 1) / r^2 in r^2, |r| <= ln(2)/2; relative error 2^-31.65.
+pub(crate) const COSH_F32: [f32; 3] = [5.0e-01, 4.1666467e-02, 1.393365e-03];
+
+/// (tan(r) - r) / r^3 in r^2, |r| <= 0.82; relative error 2^-25.84.
+pub(crate) const TAN_F32: [f32; 7] =
+    [3.3333334e-01, 1.3333143e-01, 5.401271e-02, 2.1483963e-02, 1.0421712e-02, 4.835276e-04, 4.2414228e-03];
+
+/// (atan(t) - t) / t^3 in t^2, |t| <= 1; relative error 2^-26.1.
+pub(crate) const TURN_F32: [f32; 10] = [
+    -3.3333334e-01,
+    1.999995e-01,
+    -1.4284004e-01,
+    1.1088262e-01,
+    -8.931827e-02,
+    7.0319146e-02,
+    -4.8960514e-02,
+    2.6305001e-02,
+    -9.144629e-03,
+    1.4886919e-03,
+];
+
+/// (log((1+s)/(1-s)) - 2 s) / s^3 in s^2; relative error 2^-29.56.
+pub(crate) const SERIES_F32: [f32; 4] = [6.666666e-01, 4.0001115e-01, 2.8479964e-01, 2.4587941e-01];
+
+/// As SERIES_F32 for sqrt(1/2) <= (1+s)/(1-s) <= sqrt(2); relative error 2^-31.64.
+pub(crate) const POW_F32: [f32; 4] = [6.666667e-01, 4.0000123e-01, 2.8550708e-01, 2.3333506e-01];
+
 /// (log(1+f) - f + f^2/2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2); relative error 2^-28.17.
 pub(crate) const LOG_F32: [f32; 9] = [
     3.333333e-01,
@@ -151,19 +181,16 @@ pub(crate) const ATAN_F32: [f32; 5] = [-3.333333e-01, 1.999954e-01, -1.4263946e-
 /// (asin(t) - t) / t^3 in t^2, |t| <= 1/2; relative error 2^-28.53.
 pub(crate) const ASIN_F32: [f32; 6] = [1.6666666e-01, 7.500095e-02, 4.459932e-02, 3.1101728e-02, 1.7143717e-02, 3.3700727e-02];
 
-/// As LOG; relative error 2^-50.33.
-pub(crate) const LOG_MEDIUM: [f64; 6] =
-    [0.6666666666666201, 0.4000000001135813, 0.2857142409024017, 0.22222867506339422, 0.18139965632939112, 0.16625260035504752];
-
-/// (log((1+s)/(1-s)) - 2 s - 2/3 s^3 - 2/5 s^5) / s^7 in s^2; relative error 2^-68.11.
-pub(crate) const POW: [f64; 7] = [
-    0.285714285714286,
-    0.22222222222139387,
-    0.1818181822665839,
-    0.15384606294866685,
-    0.13334208902761288,
-    0.11721584486485138,
-    0.11569168645889062,
+/// (log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5 in s^2; relative error 2^-66.36.
+pub(crate) const POW: [f64; 8] = [
+    0.4,
+    0.2857142857142938,
+    0.2222222222164701,
+    0.18181818337402383,
+    0.1538459474807517,
+    0.13334816341870376,
+    0.11705924821198291,
+    0.1172643200154278,
 ];
 
 /// ln 2, as a sum; every part but the last has 40 bits at most.
@@ -190,8 +217,8 @@ pub(crate) const LOG10_E: [f64; 2] = [0.4342944819032518, 1.098319650216765e-17]
 /// 2/3, as a sum; every part but the last has 53 bits at most.
 pub(crate) const TWO_THIRDS: [f64; 2] = [0.6666666666666666, 3.700743415417188e-17];
 
-/// 2/5, as a sum; every part but the last has 53 bits at most.
-pub(crate) const TWO_FIFTHS: [f64; 2] = [0.4, -2.2204460492503132e-17];
+/// pi/2, as a sum; every part but the last has 24 bits at most.
+pub(crate) const PIO2_PARTS_F32: [f32; 3] = [1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15];
 
 /// ln 2, as a sum; every part but the last has 12 bits at most.
 pub(crate) const LN2_F32: [f32; 2] = [0.693115234375, 3.194618329871446e-05];

@@ -1,12 +1,16 @@
 //! The trait [`Elementary`], and what joins functions, precisions and loops.
 
-use crate::arch::{Arch, Binary, Level, Unary, map, map2};
+use crate::arch::{Arch, Binary, Level, Plain, Unary, map, map2};
 use crate::bits::{FULL, SHORT};
-use crate::{exp, inverse, log, power, single, trig};
+use crate::{exp, inverse, log, power, single, single_log, single_power, trig};
 
-/// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count. `large` goes to the standard library.
+/// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count or, where named, its own function. `large`
+/// goes to the standard library; `quick` is [`Unary::quick`].
 macro_rules! unary {
-    ($($name:ident = $module:ident::$function:ident $(large $slow:path)? $(, $single:ident)?;)*) => {$(
+    ($(
+        $name:ident = $module:ident::$function:ident $(quick $quick:ident)? $(large $slow:path)?
+        $(, $own:ident::$single:ident $(quick $short:ident)?)?;
+    )*) => {$(
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
@@ -15,6 +19,15 @@ macro_rules! unary {
             fn value<A: Arch>(self, x: f64) -> f64 {
                 $module::$function::<A, FULL>(x)
             }
+
+            $(
+            const QUICK: bool = true;
+
+            #[inline(always)]
+            fn quick<A: Arch>(self, x: f64) -> (f64, bool) {
+                $module::$quick::<A>(x)
+            }
+            )?
 
             $(
             const RARE: bool = true;
@@ -35,10 +48,19 @@ macro_rules! unary {
             #[inline(always)]
             fn value<A: Arch>(self, x: f32) -> f32 {
                 $(if true {
-                    return single::$single::<A>(x);
+                    return $own::$single::<A>(x);
                 })?
                 $module::$function::<A, SHORT>(f64::from(x)) as f32
             }
+
+            $($(
+            const QUICK: bool = true;
+
+            #[inline(always)]
+            fn quick<A: Arch>(self, x: f32) -> (f32, bool) {
+                $own::$short::<A>(x)
+            }
+            )?)?
 
             $(
             const RARE: bool = true;
@@ -58,30 +80,33 @@ macro_rules! unary {
 }
 
 unary! {
-    Exp = exp::exp, exp;
-    Exp2 = exp::exp2, exp2;
-    Expm1 = exp::expm1, expm1;
-    Log = log::log, log;
-    Log2 = log::log2, log2;
-    Log10 = log::log10, log10;
-    Log1p = log::log1p;
+    Exp = exp::exp, single::exp;
+    Exp2 = exp::exp2, single::exp2;
+    Expm1 = exp::expm1, single::expm1;
+    Log = log::log quick log_quick, single_log::log quick log_quick;
+    Log2 = log::log2 quick log2_quick, single_log::log2 quick log2_quick;
+    Log10 = log::log10 quick log10_quick, single_log::log10 quick log10_quick;
+    Log1p = log::log1p quick log1p_quick, single_log::log1p quick log1p_quick;
     Sin = trig::sin large f64::sin;
     Cos = trig::cos large f64::cos;
-    Tan = trig::tan large f64::tan;
-    Asin = inverse::asin, asin;
-    Acos = inverse::acos, acos;
-    Atan = inverse::atan, atan;
-    Sinh = exp::sinh;
-    Cosh = exp::cosh;
-    Tanh = exp::tanh, tanh;
-    Asinh = log::asinh;
-    Acosh = log::acosh;
-    Atanh = log::atanh;
+    Tan = trig::tan large f64::tan, single::tan;
+    Asin = inverse::asin, single::asin;
+    Acos = inverse::acos, single::acos;
+    Atan = inverse::atan, single::atan;
+    Sinh = exp::sinh, single::sinh;
+    Cosh = exp::cosh, single::cosh;
+    Tanh = exp::tanh, single::tanh;
+    Asinh = log::asinh, single_log::asinh;
+    Acosh = log::acosh, single_log::acosh;
+    Atanh = log::atanh, single_log::atanh;
 }
 
 /// Declares a function of two arguments, as [`unary`] does.
 macro_rules! binary {
-    ($($name:ident = $module:ident::$function:ident $(rare $rare:path, $slow:path)?;)*) => {$(
+    ($(
+        $name:ident = $module:ident::$function:ident $(rare $rare:path, $slow:path)?
+        $(, $own:ident::$single:ident rare $seldom:path)?;
+    )*) => {$(
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
@@ -109,17 +134,64 @@ macro_rules! binary {
         impl Binary<f32> for $name {
             #[inline(always)]
             fn value<A: Arch>(self, x: f32, y: f32) -> f32 {
+                $(if true {
+                    return $own::$single::<A>(x, y);
+                })?
                 $module::$function::<A, SHORT>(f64::from(x), f64::from(y)) as f32
             }
+
+            $(
+            const RARE: bool = true;
+
+            #[inline(always)]
+            fn rare(self, x: f32, y: f32) -> bool {
+                $seldom(x, y)
+            }
+
+            #[inline(always)]
+            fn slow(self, x: f32, y: f32) -> f32 {
+                $module::$function::<Plain, FULL>(f64::from(x), f64::from(y)) as f32
+            }
+            )?
         }
     )*};
 }
 
 binary! {
-    Pow = power::pow;
-    Atan2 = inverse::atan2 rare inverse::atan2_rare, f64::atan2;
+    Atan2 = inverse::atan2 rare inverse::atan2_rare, f64::atan2, single::atan2 rare single::atan2_rare;
     Hypot = power::hypot rare power::hypot_rare, f64::hypot;
     Logaddexp = power::logaddexp;
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Pow;
+
+impl Binary<f64> for Pow {
+    const QUICK: bool = true;
+
+    #[inline(always)]
+    fn value<A: Arch>(self, x: f64, y: f64) -> f64 {
+        power::pow::<A>(x, y)
+    }
+
+    #[inline(always)]
+    fn quick<A: Arch>(self, x: f64, y: f64) -> (f64, bool) {
+        power::pow_quick::<A>(x, y)
+    }
+}
+
+impl Binary<f32> for Pow {
+    const QUICK: bool = true;
+
+    #[inline(always)]
+    fn value<A: Arch>(self, x: f32, y: f32) -> f32 {
+        single_power::pow::<A>(x, y)
+    }
+
+    #[inline(always)]
+    fn quick<A: Arch>(self, x: f32, y: f32) -> (f32, bool) {
+        single_power::pow_quick::<A>(x, y)
+    }
 }
 
 /// pow with one exponent for all elements.
@@ -130,9 +202,16 @@ impl<T: Copy> Unary<T> for PowBy<T>
 where
     Pow: Binary<T>,
 {
+    const QUICK: bool = <Pow as Binary<T>>::QUICK;
+
     #[inline(always)]
     fn value<A: Arch>(self, x: T) -> T {
         Pow.value::<A>(x, self.0)
+    }
+
+    #[inline(always)]
+    fn quick<A: Arch>(self, x: T) -> (T, bool) {
+        Pow.quick::<A>(x, self.0)
     }
 }
 

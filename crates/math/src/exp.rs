@@ -1,7 +1,7 @@
 //! exp, exp2, expm1, sinh, cosh, tanh: argument = n ln 2 + r, a polynomial in r, 2^n through the exponent bits.
 
 use crate::arch::Arch;
-use crate::bits::{SHIFT, biased_power, horner, nearest, power, select};
+use crate::bits::{FULL, SHIFT, biased_power, horner, nearest, power, select};
 use crate::coefficients::*;
 
 /// exp(r) - 1 for |r| <= ln(2)/2 as r + r^2 (...).
@@ -44,15 +44,28 @@ pub(crate) fn exp<A: Arch, const S: bool>(x: f64) -> f64 {
     scale::<S>(1.0 + small_expm1::<A, S>(r), k)
 }
 
-/// exp(h + l) for |l| much smaller than h; h may be infinite, l then is not looked at.
+/// exp(h + l) / 2^k, and k in the low bits.
 #[inline(always)]
-pub(crate) fn exp_sum<A: Arch, const S: bool>(h: f64, l: f64) -> f64 {
-    let l = select(h.abs() < 750.0, l, 0.0);
-    let h = if S { clamp(h, -120.0, 90.0) } else { clamp(h, -746.0, 710.0) };
+fn reduced_sum<A: Arch>(h: f64, l: f64) -> (f64, u64) {
     let (n, k) = nearest(A::fma(h, LOG2_E[0], SHIFT));
     let r = A::fma(n, -LN2[0], h);
     let r = r + A::fma(n, -LN2[1], l);
-    scale::<S>(1.0 + small_expm1::<A, S>(r), k)
+    (1.0 + small_expm1::<A, FULL>(r), k)
+}
+
+/// exp(h + l) for |l| much smaller than h; h may be infinite, l then is not looked at.
+#[inline(always)]
+pub(crate) fn exp_sum<A: Arch>(h: f64, l: f64) -> f64 {
+    let l = select(h.abs() < 750.0, l, 0.0);
+    let (y, k) = reduced_sum::<A>(clamp(h, -746.0, 710.0), l);
+    scale::<FULL>(y, k)
+}
+
+/// As [`exp_sum`] where |h| < 700.
+#[inline(always)]
+pub(crate) fn exp_sum_quick<A: Arch>(h: f64, l: f64) -> f64 {
+    let (y, k) = reduced_sum::<A>(h, l);
+    f64::from_bits(y.to_bits().wrapping_add(k << 52))
 }
 
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! log in three bases, log1p, asinh, acosh, atanh: x = 2^k m with m around 1, s = (m - 1) / (m + 1), a polynomial in s^2.
 
 use crate::arch::Arch;
-use crate::bits::{horner, power, select, two_product};
+use crate::bits::{FULL, horner, power, select, two_product};
 use crate::coefficients::*;
 
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -65,48 +65,82 @@ pub(crate) fn log<A: Arch, const S: bool>(x: f64) -> f64 {
     specials(x, combine::<A, S>(k, m - 1.0))
 }
 
+/// Positive, normal and finite, where `quick` forms hold.
+#[inline(always)]
+pub(crate) fn regular(x: f64) -> bool {
+    const SMALLEST: u64 = f64::MIN_POSITIVE.to_bits();
+    x.to_bits().wrapping_sub(SMALLEST) < f64::INFINITY.to_bits() - SMALLEST
+}
+
+#[inline(always)]
+pub(crate) fn log_quick<A: Arch>(x: f64) -> (f64, bool) {
+    let (k, m) = normal_parts(x);
+    (combine::<A, FULL>(k, m - 1.0), regular(x))
+}
+
 /// c = 1 / log(base), kc = log(2) / log(base); exact at powers of two for base 2.
 #[inline(always)]
-fn log_base<A: Arch, const S: bool>(x: f64, c: [f64; 2], kc: [f64; 2]) -> f64 {
-    let (k, m) = parts::<S>(x);
-    let f = m - 1.0;
-    let g = beyond_first::<A, S>(f);
-    if S {
-        return specials(x, A::fma(f + g, c[0], k * (kc[0] + kc[1])));
-    }
+fn combine_base<A: Arch>(k: f64, f: f64, c: [f64; 2], kc: [f64; 2]) -> f64 {
+    let g = beyond_first::<A, FULL>(f);
     let (p, e) = two_product::<A>(f, c[0]);
     let rest = A::fma(g, c[0], A::fma(f, c[1], e));
     let h = k * kc[0];
     let sum = h + p;
     let low = p - (sum - h);
-    specials(x, sum + (low + A::fma(k, kc[1], rest)))
+    sum + (low + A::fma(k, kc[1], rest))
 }
+
+const LOG2_2: [f64; 2] = [1.0, 0.0];
 
 #[inline(always)]
 pub(crate) fn log2<A: Arch, const S: bool>(x: f64) -> f64 {
-    log_base::<A, S>(x, LOG2_E, [1.0, 0.0])
+    let (k, m) = parts::<S>(x);
+    specials(x, combine_base::<A>(k, m - 1.0, LOG2_E, LOG2_2))
+}
+
+#[inline(always)]
+pub(crate) fn log2_quick<A: Arch>(x: f64) -> (f64, bool) {
+    let (k, m) = normal_parts(x);
+    (combine_base::<A>(k, m - 1.0, LOG2_E, LOG2_2), regular(x))
 }
 
 #[inline(always)]
 pub(crate) fn log10<A: Arch, const S: bool>(x: f64) -> f64 {
-    log_base::<A, S>(x, LOG10_E, LOG10_2)
+    let (k, m) = parts::<S>(x);
+    specials(x, combine_base::<A>(k, m - 1.0, LOG10_E, LOG10_2))
 }
+
+#[inline(always)]
+pub(crate) fn log10_quick<A: Arch>(x: f64) -> (f64, bool) {
+    let (k, m) = normal_parts(x);
+    (combine_base::<A>(k, m - 1.0, LOG10_E, LOG10_2), regular(x))
+}
+
+/// As [`normal_parts`], and 2^-k.
+#[inline(always)]
+fn scaled_parts(x: f64) -> (f64, f64, f64) {
+    let t = x.to_bits().wrapping_add(ONE - SQRT_HALF);
+    let (k, m) = normal_parts(x);
+    (k, m, f64::from_bits((2 * ONE).wrapping_sub(t & !MANTISSA)))
+}
+
+/// Beyond this, 1 + x is x.
+const ONE_COUNTS: f64 = 1e17;
 
 #[inline(always)]
 pub(crate) fn log1p<A: Arch, const S: bool>(x: f64) -> f64 {
     let u = 1.0 + x;
-    let (k, m) = normal_parts(u);
     // (1 + x) / 2^k - 1 with one rounding: the power and its difference to one are exact where x counts.
-    let t = f64::from_bits(ONE.wrapping_sub(k_bits(k)));
-    let f = select(x < 1e17, A::fma(t, x, t - 1.0), m - 1.0);
+    let (k, m, t) = scaled_parts(u);
+    let f = select(x < ONE_COUNTS, A::fma(t, x, t - 1.0), m - 1.0);
     let y = specials(u, combine::<A, S>(k, f));
     select(x.abs() < 1e-17, x, y)
 }
 
-/// k moved to the exponent.
 #[inline(always)]
-fn k_bits(k: f64) -> u64 {
-    (k + (TWO_52 + 1023.0)).to_bits().wrapping_sub(ONE >> 52) << 52
+pub(crate) fn log1p_quick<A: Arch>(x: f64) -> (f64, bool) {
+    let (k, _, t) = scaled_parts(1.0 + x);
+    (combine::<A, FULL>(k, A::fma(t, x, t - 1.0)).copysign(x), (x > -1.0) & (x < ONE_COUNTS))
 }
 
 /// Large arguments of asinh and acosh are taken by this, to stay in the range of floats: 2^-64,
@@ -117,8 +151,8 @@ const LARGE_EXTRA: f64 = 65.0;
 /// log(w + l) + extra ln 2 or, where `small`, 2 atanh(num / den).
 #[inline(always)]
 fn inverse<A: Arch, const S: bool>(small: bool, num: f64, den: f64, w: f64, l: f64, extra: f64) -> f64 {
-    let (k, m) = normal_parts(w);
-    let f = A::fma(l, f64::from_bits(ONE.wrapping_sub(k_bits(k))), m - 1.0);
+    let (k, m, t) = scaled_parts(w);
+    let f = A::fma(l, t, m - 1.0);
     let k = select(small, 0.0, k + extra);
     let s = select(small, num, f) / select(small, den, 2.0 + f);
     let tail = A::fma(k, LN2[1], s * series::<A, S>(s * s));

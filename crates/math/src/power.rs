@@ -1,45 +1,41 @@
 //! pow, hypot, logaddexp.
 
 use crate::arch::Arch;
-use crate::bits::{fast_two_sum, horner, select, two_product};
+use crate::bits::{FULL, fast_two_sum, horner, select, two_product};
 use crate::coefficients::*;
-use crate::exp::{exp, exp_sum};
-use crate::log::{log1p, normal_parts, parts};
+use crate::exp::{exp, exp_sum, exp_sum_quick};
+use crate::log::{log1p, normal_parts, parts, regular};
 
-/// log(x) of a positive finite x with about 66 bits: with s = (m - 1) / (m + 1) the terms up to s^3 of 2 atanh(s) are computed as
-/// sums of two numbers.
+/// log(2^k m) as a sum of two numbers with about 65 bits, by log(m) = 2 atanh(s), s = (m - 1) / (m + 1): s and 2/3 s^3 are sums of
+/// two numbers, what is beyond s^3 is not.
 #[inline(always)]
-fn long_log<A: Arch>(x: f64) -> (f64, f64) {
-    let (k, m) = parts::<false>(x);
+fn long_log<A: Arch>(k: f64, m: f64) -> (f64, f64) {
     let f = m - 1.0;
-    let (dh, dl) = fast_two_sum(1.0, m);
-    let inverse = 1.0 / dh;
-    let sh = f * inverse;
-    let (p, e) = two_product::<A>(sh, dh);
-    let sl = inverse * (((f - p) - e) - sh * dl);
-    let (zh, e) = two_product::<A>(sh, sh);
-    let zl = A::fma(2.0 * sh, sl, e);
-    let t = A::fma(zh, horner::<A, _>(zh, &POW), TWO_FIFTHS[0]);
-    let (p, e) = two_product::<A>(zh, t);
-    let (uh, ul) = fast_two_sum(TWO_THIRDS[0], p);
-    let ul = ul + (A::fma(zl, t, e) + TWO_THIRDS[1]);
-    let (vh, e) = two_product::<A>(zh, uh);
-    let vl = A::fma(zh, ul, A::fma(zl, uh, e));
-    let (wh, wl) = fast_two_sum(2.0, vh);
-    let wl = wl + vl;
-    let (lh, e) = two_product::<A>(sh, wh);
-    let ll = A::fma(sh, wl, A::fma(sl, wh, e));
-    let (h, l) = fast_two_sum(k * LN2[0], lh);
-    (h, l + A::fma(k, LN2[1], ll))
-}
-
-/// log(x) of a positive finite x with more than the 40 bits that powers in `f32` need.
-#[inline(always)]
-fn medium_log<A: Arch>(x: f64) -> f64 {
-    let (k, m) = normal_parts(x);
-    let s = (m - 1.0) / (m + 1.0);
-    let z = s * s;
-    A::fma(k, std::f64::consts::LN_2, A::fma(s * z, horner::<A, _>(z, &LOG_MEDIUM), 2.0 * s))
+    let inverse = 1.0 / (2.0 + f);
+    let s = f * inverse;
+    // f - s (2 + f): the first difference is exact, both being close.
+    let rest = f - 2.0 * s;
+    let rest = if A::FUSED {
+        A::fma(-s, f, rest)
+    } else {
+        let (p, e) = two_product::<A>(s, f);
+        (rest - p) - e
+    };
+    let s_low = rest * inverse;
+    let (z, z_low) = two_product::<A>(s, s);
+    let t = horner::<A, _>(z, &POW);
+    let (p, e) = two_product::<A>(z, t);
+    let (u, u_low) = fast_two_sum(TWO_THIRDS[0], p);
+    let u_low = u_low + (e + TWO_THIRDS[1]);
+    let (cube, e) = two_product::<A>(s, z);
+    let cube_low = A::fma(s, z_low, e);
+    let (c, e) = two_product::<A>(cube, u);
+    let c_low = A::fma(cube, u_low, A::fma(cube_low, u, e));
+    // The derivative 2 / (1 - s^2) for the low part of s.
+    let c_low = A::fma(s_low, A::fma(A::fma(z, 2.0, 2.0), z, 2.0), c_low);
+    let (h, l) = fast_two_sum(k * LN2[0], 2.0 * s);
+    let (h, l2) = fast_two_sum(h, c);
+    (h, (l + l2) + A::fma(k, LN2[1], c_low))
 }
 
 /// |y| is an integer, and an odd one.
@@ -54,29 +50,36 @@ fn integer(y: f64) -> (bool, bool) {
 }
 
 #[inline(always)]
-pub(crate) fn pow<A: Arch, const S: bool>(x: f64, y: f64) -> f64 {
+pub(crate) fn pow<A: Arch>(x: f64, y: f64) -> f64 {
     let a = x.abs();
     let infinite = f64::INFINITY;
-    let (h, l) = if S { (medium_log::<A>(a), 0.0) } else { long_log::<A>(a) };
+    let (k, m) = parts::<FULL>(a);
+    let (h, l) = long_log::<A>(k, m);
     // Infinity and NaN go through as their own logarithms.
     let edge = select(a == 0.0, -infinite, a);
     let regular = (a > 0.0) & (a < infinite);
     let h = select(regular, h, edge);
     let l = select(regular, l, 0.0);
-    let power = if S {
-        exp::<A, S>(y * h)
-    } else {
-        // Beyond this bound of y every power but that of one is zero or infinite, and the product stays finite.
-        let bounded = select(y > 1e30, 1e30, y);
-        let bounded = select(bounded < -1e30, -1e30, bounded);
-        let (p, e) = two_product::<A>(bounded, h);
-        exp_sum::<A, S>(p, A::fma(bounded, l, e))
-    };
+    // Beyond this bound of y every power but that of one is zero or infinite, and the product stays finite.
+    let bounded = select(y > 1e30, 1e30, y);
+    let bounded = select(bounded < -1e30, -1e30, bounded);
+    let (p, e) = two_product::<A>(bounded, h);
+    let power = exp_sum::<A>(p, A::fma(bounded, l, e));
     let (whole, odd) = integer(y);
     let power = select((x < 0.0) & (a < infinite) & !whole, f64::NAN, power);
     let power = select(odd & x.is_sign_negative(), -power, power);
     let one = (x == 1.0) | (y == 0.0) | ((a == 1.0) & (y.abs() == infinite));
     select(one, 1.0, power)
+}
+
+/// As [`pow`] for positive normal x and a result far enough from the ends of the range, and whether that is so.
+#[inline(always)]
+pub(crate) fn pow_quick<A: Arch>(x: f64, y: f64) -> (f64, bool) {
+    let (k, m) = normal_parts(x);
+    let (h, l) = long_log::<A>(k, m);
+    let (p, e) = two_product::<A>(y, h);
+    let power = exp_sum_quick::<A>(p, A::fma(y, l, e));
+    (power, regular(x) & (p.abs() < 700.0))
 }
 
 /// The naive formula, for magnitudes that squares do not take out of range: see [`hypot_rare`].

@@ -1,46 +1,42 @@
 //! The cheaper functions for `f32` in `f32`, where going through `f64` would cost more time than NumPy takes: twice the elements
-//! a vector against an error of up to two units in the last place. The methods are those of the modules for `f64`.
+//! a vector against an error of up to three units in the last place. The methods are those of the modules for `f64`.
 
 use crate::arch::Arch;
-use crate::bits::{horner32, select};
+use crate::bits::{SHORT, horner32, select};
 use crate::coefficients::*;
 
 /// 1.5 * 2^23, as [`crate::bits::SHIFT`].
-const SHIFT: f32 = 12_582_912.0;
-const SQRT_HALF: u32 = 0x3f35_04f3;
-const ONE: u32 = 0x3f80_0000;
-const MANTISSA: u32 = 0x007f_ffff;
-const INTEGER: u32 = 0x4b00_0000;
-const TWO_23: f32 = 8_388_608.0;
+pub(crate) const SHIFT: f32 = 12_582_912.0;
+pub(crate) const TWO_23: f32 = 8_388_608.0;
 
 /// The nearest integer as a float and in the low bits of a wrapped integer.
 #[inline(always)]
-fn nearest(shifted: f32) -> (f32, u32) {
+pub(crate) fn nearest(shifted: f32) -> (f32, u32) {
     (shifted - SHIFT, shifted.to_bits().wrapping_sub(SHIFT.to_bits()))
 }
 
 /// 2^(k - 127) for 0 < k < 255.
 #[inline(always)]
-fn biased_power(k: u32) -> f32 {
+pub(crate) fn biased_power(k: u32) -> f32 {
     f32::from_bits(k << 23)
 }
 
 #[inline(always)]
-fn clamp(x: f32, low: f32, high: f32) -> f32 {
+pub(crate) fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let x = select(x > high, high, x);
     select(x < low, low, x)
 }
 
 /// y 2^k with one rounding.
 #[inline(always)]
-fn scale(y: f32, k: u32) -> f32 {
+pub(crate) fn scale(y: f32, k: u32) -> f32 {
     let k = k.wrapping_add(254);
     let half = k >> 1;
     y * biased_power(half) * biased_power(k.wrapping_sub(half))
 }
 
 #[inline(always)]
-fn small_expm1<A: Arch>(r: f32) -> f32 {
+pub(crate) fn small_expm1<A: Arch>(r: f32) -> f32 {
     A::fma32(r * r, horner32::<A, _>(r, &EXP_F32), r)
 }
 
@@ -81,50 +77,49 @@ pub(crate) fn tanh<A: Arch>(x: f32) -> f32 {
     (e / (e + 2.0)).copysign(x)
 }
 
-/// x = 2^k (1 + f), and log(1 + f) - f.
+/// What sinh and cosh of a >= 0 need, as [`crate::exp`] has it.
 #[inline(always)]
-fn log_parts<A: Arch>(x: f32) -> (f32, f32, f32) {
-    let tiny = x < f32::MIN_POSITIVE;
-    let t = select(tiny, x * 16_777_216.0, x).to_bits().wrapping_add(ONE - SQRT_HALF);
-    let f = f32::from_bits((t & MANTISSA).wrapping_add(SQRT_HALF)) - 1.0;
-    let k = f32::from_bits((t >> 23) | INTEGER) - select(tiny, TWO_23 + 151.0, TWO_23 + 127.0);
-    let z = f * f;
-    (k, f, A::fma32(z * f, horner32::<A, _>(f, &LOG_F32), -0.5 * z))
+fn hyperbolic<A: Arch>(a: f32) -> (f32, f32, f32, f32) {
+    let a = select(a > 89.5, 89.5, a);
+    let (n, k) = nearest(A::fma32(a, LOG2_E_F32[0], SHIFT));
+    let r = A::fma32(n, -LN2_F32[1], A::fma32(n, -LN2_F32[0], a));
+    let z = r * r;
+    let sh = A::fma32(r * z, horner32::<A, _>(z, &SINH_F32), r);
+    let ch = z * horner32::<A, _>(z, &COSH_F32);
+    let up = biased_power(k.wrapping_add(125));
+    let down = biased_power((125.0 + SHIFT - select(n > 60.0, 60.0, n)).to_bits().wrapping_sub(SHIFT.to_bits()));
+    (up - down, up + down, sh, ch)
 }
 
 #[inline(always)]
-fn specials(x: f32, y: f32) -> f32 {
-    let y = select(x < f32::INFINITY, y, x);
-    let y = select(x < 0.0, f32::NAN, y);
-    select(x == 0.0, f32::NEG_INFINITY, y)
+pub(crate) fn sinh<A: Arch>(x: f32) -> f32 {
+    let a = x.abs();
+    let (odd, even, sh, ch) = hyperbolic::<A>(a);
+    let y = 2.0 * (odd + A::fma32(odd, ch, even * sh));
+    // Half of a subnormal number loses a bit.
+    select(a < 1e-5, x, y.copysign(x))
 }
 
 #[inline(always)]
-pub(crate) fn log<A: Arch>(x: f32) -> f32 {
-    let (k, f, g) = log_parts::<A>(x);
-    specials(x, A::fma32(k, LN2_F32[0], f + A::fma32(k, LN2_F32[1], g)))
+pub(crate) fn cosh<A: Arch>(x: f32) -> f32 {
+    let (odd, even, sh, ch) = hyperbolic::<A>(x.abs());
+    2.0 * (even + A::fma32(even, ch, odd * sh))
 }
 
+/// The argument less n pi/2: the first difference is exact with fused multiply-add. Without, in `f64`.
 #[inline(always)]
-fn log_base<A: Arch>(x: f32, c: [f32; 2], kc: [f32; 2]) -> f32 {
-    let (k, f, g) = log_parts::<A>(x);
-    let p = f * c[0];
-    let e = if A::FUSED { A::fma32(f, c[0], -p) } else { (f64::from(f) * f64::from(c[0]) - f64::from(p)) as f32 };
-    let rest = A::fma32(g, c[0], A::fma32(f, c[1], e));
-    let h = k * kc[0];
-    let sum = h + p;
-    let low = p - (sum - h);
-    specials(x, sum + (low + A::fma32(k, kc[1], rest)))
-}
-
-#[inline(always)]
-pub(crate) fn log2<A: Arch>(x: f32) -> f32 {
-    log_base::<A>(x, LOG2_E_F32, [1.0, 0.0])
-}
-
-#[inline(always)]
-pub(crate) fn log10<A: Arch>(x: f32) -> f32 {
-    log_base::<A>(x, LOG10_E_F32, LOG10_2_F32)
+pub(crate) fn tan<A: Arch>(x: f32) -> f32 {
+    if !A::FUSED {
+        return crate::trig::tan::<A, SHORT>(f64::from(x)) as f32;
+    }
+    let (n, k) = nearest(A::fma32(x, std::f32::consts::FRAC_2_PI, SHIFT));
+    let r = A::fma32(n, -PIO2_PARTS_F32[1], A::fma32(n, -PIO2_PARTS_F32[0], x));
+    let r = A::fma32(n, -PIO2_PARTS_F32[2], r);
+    let z = r * r;
+    let t = A::fma32(r * z, horner32::<A, _>(z, &TAN_F32), r);
+    let even = k & 1 == 0;
+    let y = select(even, t, -1.0) / select(even, 1.0, t);
+    select(x.abs() < 1e-5, x, y)
 }
 
 /// (1/2 or less of the way, asin's argument, asin - argument).
@@ -164,4 +159,28 @@ pub(crate) fn atan<A: Arch>(x: f32) -> f32 {
     let t = top / bottom;
     let z = t * t;
     (turn + (t + (t * z * horner32::<A, _>(z, &ATAN_F32) + turn_low))).copysign(x)
+}
+
+/// Without numbers beyond 1e37 or, zero apart, both below 1e-37: see [`atan2_rare`].
+#[inline(always)]
+pub(crate) fn atan2<A: Arch>(y: f32, x: f32) -> f32 {
+    let (a, b) = (y.abs(), x.abs());
+    // Both zero: any denominator.
+    let b = select(a + b == 0.0, 1.0, b);
+    let steep = a > b;
+    let back = x.is_sign_negative();
+    let t = select(steep, b, a) / select(steep, a, b);
+    let t = select(steep ^ back, -t, t);
+    let z = t * t;
+    let rest = t * z * horner32::<A, _>(z, &TURN_F32);
+    let turn = select(steep, PIO2_F32[0], select(back, 2.0 * PIO2_F32[0], 0.0));
+    let turn_low = select(steep, PIO2_F32[1], select(back, 2.0 * PIO2_F32[1], 0.0));
+    (turn + (t + (rest + turn_low))).copysign(y)
+}
+
+/// Where sums in [`atan2`] leave the range or quotients lose bits.
+#[inline(always)]
+pub(crate) fn atan2_rare(y: f32, x: f32) -> bool {
+    let sum = y.abs() + x.abs();
+    (sum > 1e37) | ((sum < 1e-37) & (sum > 0.0))
 }

@@ -113,26 +113,26 @@ fn ones32() -> Table1<f32> {
         "log" Log f64::ln, 2.0;
         "log2" Log2 f64::log2, 2.0;
         "log10" Log10 f64::log10, 2.0;
-        "log1p" Log1p f64::ln_1p, 0.52;
+        "log1p" Log1p f64::ln_1p, 2.0;
         "sin" Sin f64::sin, 0.52;
         "cos" Cos f64::cos, 0.52;
-        "tan" Tan f64::tan, 0.52;
+        "tan" Tan f64::tan, 3.0;
         "asin" Asin f64::asin, 2.5;
         "acos" Acos f64::acos, 2.0;
         "atan" Atan f64::atan, 2.0;
-        "sinh" Sinh f64::sinh, 0.52;
-        "cosh" Cosh f64::cosh, 0.52;
+        "sinh" Sinh f64::sinh, 2.5;
+        "cosh" Cosh f64::cosh, 2.0;
         "tanh" Tanh f64::tanh, 2.5;
-        "asinh" Asinh asinh, 0.52;
-        "acosh" Acosh acosh, 0.52;
-        "atanh" Atanh atanh, 0.52;
+        "asinh" Asinh asinh, 3.0;
+        "acosh" Acosh acosh, 3.0;
+        "atanh" Atanh atanh, 2.5;
     }
 }
 
 fn twos32() -> Table2<f32> {
     twos! { f32,
-        "pow" Pow f64::powf, 0.52;
-        "atan2" Atan2 f64::atan2, 0.52;
+        "pow" Pow f64::powf, 2.0;
+        "atan2" Atan2 f64::atan2, 2.0;
         "hypot" Hypot f64::hypot, 0.52;
         "logaddexp" Logaddexp logaddexp, 0.52;
     }

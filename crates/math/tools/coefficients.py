@@ -81,7 +81,7 @@ SN = [(-1) ** (i + 1) / factorial(2 * i + 3) for i in range(N)]
 CS = [(-1) ** i / factorial(2 * i + 4) for i in range(N)]
 # Slowly converging ones by their closed forms.
 LOG = lambda z: sum(2 * z**i / (2 * i + 3) for i in range(60))
-POW = lambda z: sum(2 * z**i / (2 * i + 7) for i in range(60))
+POW = lambda z: sum(2 * z**i / (2 * i + 5) for i in range(60))
 
 
 def at(z):
@@ -164,13 +164,18 @@ for kind, suffix, n in (("f64", "", 0), ("f64", "_SHORT", 1), ("f32", "_F32", 2)
         table(f"COS{suffix}", "(cos(r) - 1 + r^2/2) / r^4 in r^2, |r| <= pi/4", kind, lambda z: series(CS, z, N), 0, Q * Q, pick(6, 4, 3),
               lambda z: z * z / cos(sqrt(z)))
     else:
+        table("SINH_F32", "(sinh(r) - r) / r^3 in r^2, |r| <= ln(2)/2", kind, lambda z: series(SH, z, N), 0, L * L, 3, lambda z: z)
+        table("COSH_F32", "(cosh(r) - 1) / r^2 in r^2, |r| <= ln(2)/2", kind, lambda z: series(CH, z, N), 0, L * L, 3, lambda z: z)
+        table("TAN_F32", "(tan(r) - r) / r^3 in r^2, |r| <= 0.82", kind, tn, 0, mpf("0.82") ** 2, 7, lambda z: z)
+        table("TURN_F32", "(atan(t) - t) / t^3 in t^2, |t| <= 1", kind, at, 0, 1, 10, lambda z: z * sqrt(z) / atan(sqrt(z)) if z else mpf(0))
+        table("SERIES_F32", "(log((1+s)/(1-s)) - 2 s) / s^3 in s^2", kind, LOG, 0, mpf("0.246") ** 2, 4, lambda z: z / 2)
+        table("POW_F32", "As SERIES_F32 for sqrt(1/2) <= (1+s)/(1-s) <= sqrt(2)", kind, LOG, 0, mpf("0.1718") ** 2, 4, lambda z: z / 2)
         table("LOG_F32", "(log(1+f) - f + f^2/2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2)", kind, lg, mpf("-0.29290"), mpf("0.41423"), 9,
               lambda f: f**3 / log(1 + f))
     table(f"ATAN{suffix}", "(atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8)", kind, at, 0, T * T, pick(11, 6, 5), lambda z: z)
     table(f"ASIN{suffix}", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2", kind, asn, 0, mpf("0.2501"), pick(14, 7, 6), lambda z: z)
-table("LOG_MEDIUM", "As LOG", "f64", LOG, 0, mpf("0.1718") ** 2, 6, lambda z: z / 2)
 P = mpf("0.1718")
-table("POW", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3 - 2/5 s^5) / s^7 in s^2", "f64", POW, 0, P * P, 7, lambda z: z**3 / 2)
+table("POW", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5 in s^2", "f64", POW, 0, P * P, 8, lambda z: z**2 / 2)
 split("LN2", "ln 2", log(mpf(2)), 40)
 split("LN2_53", "ln 2", log(mpf(2)), 53)
 split("PIO2", "pi/2", pi / 2, 53, 3)
@@ -179,7 +184,7 @@ split("LOG10_2", "log10 2", log(mpf(2)) / log(mpf(10)), 40)
 split("LOG2_E", "1 / ln 2", 1 / log(mpf(2)), 53)
 split("LOG10_E", "1 / ln 10", 1 / log(mpf(10)), 53)
 split("TWO_THIRDS", "2/3", mpf(2) / 3, 53)
-split("TWO_FIFTHS", "2/5", mpf(2) / 5, 53)
+split32("PIO2_PARTS_F32", "pi/2", pi / 2, 24, 3)
 split32("LN2_F32", "ln 2", log(mpf(2)), 12)
 split32("PIO2_F32", "pi/2", pi / 2, 24)
 split32("LOG10_2_F32", "log10 2", log(mpf(2)) / log(mpf(10)), 12)

@@ -70,3 +70,37 @@ fn one_exponent_is_the_same_as_many() {
         assert!(a.iter().zip(&b).all(|(a, b)| a.bits() == b.bits()));
     }
 }
+
+/// Ordinary arguments alone take the quick form, beside a special one the careful form.
+fn check_quick<T: Real>(ones: Table1<T>, twos: Table2<T>, cast: fn(f64) -> T) {
+    let mut random = Random(4);
+    let mut draw =
+        |scale: f64| -> Vec<T> { (0..64 * 400).map(|_| cast((random.next() >> 11) as f64 / 2.0_f64.powi(53) * scale)).collect() };
+    let (xs, ys) = (draw(9.0), draw(40.0));
+    let spoilt = |v: &[T]| -> Vec<T> { v.iter().enumerate().map(|(i, &x)| if i % 64 == 0 { cast(f64::NAN) } else { x }).collect() };
+    let (bad_xs, bad_ys) = (spoilt(&xs), spoilt(&ys));
+    let same = |name: &str, level: Level, a: &[T], b: &[T]| {
+        for (i, (&y, &z)) in a.iter().zip(b).enumerate() {
+            assert!(i % 64 == 0 || y.bits() == z.bits(), "{name} {level:?}: {y:?}, {z:?} of {:?}, {:?}", xs[i], ys[i]);
+        }
+    };
+    for level in Level::available() {
+        let (mut quick, mut careful) = (vec![T::default(); xs.len()], vec![T::default(); xs.len()]);
+        for (name, f, ..) in &ones {
+            f(level, &xs, &mut quick);
+            f(level, &bad_xs, &mut careful);
+            same(name, level, &quick, &careful);
+        }
+        for (name, f, ..) in &twos {
+            f(level, &xs, &ys, &mut quick);
+            f(level, &bad_xs, &bad_ys, &mut careful);
+            same(name, level, &quick, &careful);
+        }
+    }
+}
+
+#[test]
+fn quick_forms_give_the_same() {
+    check_quick(ones64(), twos64(), |x| x);
+    check_quick(ones32(), twos32(), |x| x as f32);
+}
