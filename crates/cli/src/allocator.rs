@@ -323,8 +323,8 @@ mod tests {
         for round in 0..20_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let roll = (state >> 33) as usize;
-            if roll % 2 == 0 || live.is_empty() {
-                let (len, huge) = ((roll / 4 % 40 + 1) * if roll / 2 % 2 == 0 { SMALL } else { HUGE }, roll / 2 % 2 == 1);
+            if roll.is_multiple_of(2) || live.is_empty() {
+                let (len, huge) = ((roll / 4 % 40 + 1) * if (roll / 2).is_multiple_of(2) { SMALL } else { HUGE }, roll / 2 % 2 == 1);
                 let start = kept.take(len, huge).unwrap_or_else(|| {
                     while kept.grow(len).is_some() {}
                     // Neighbours now and then, so that they are joined.
@@ -332,7 +332,7 @@ mod tests {
                     next - len
                 });
                 let block = Free { start, len, huge };
-                assert!(!huge || (start % HUGE == 0 && len % HUGE == 0));
+                assert!(!huge || (start.is_multiple_of(HUGE) && len.is_multiple_of(HUGE)));
                 let apart = |b: &Free| b.start + b.len <= start || start + len <= b.start;
                 assert!(live.iter().chain(&kept.blocks[..kept.count]).all(apart), "blocks overlap");
                 live.push(block);

@@ -173,7 +173,8 @@ fn what_is_refused() {
 #[test]
 fn an_array_with_itself_agrees_with_its_copy() {
     // Batch labels, several rows, transposed outputs, contracted labels in front and behind; steps that are symmetric and some that are not.
-    let cases: [(&[u32], &[u32], &[u32], &[u64]); 7] = [
+    type Case = (&'static [u32], &'static [u32], &'static [u32], &'static [u64]);
+    let cases: [Case; 7] = [
         (&[0, 1], &[0, 2], &[1, 2], &[40, 150]),
         (&[1, 0], &[2, 0], &[2, 1], &[150, 40]),
         (&[3, 0, 1], &[3, 0, 2], &[3, 1, 2], &[3, 5, 7]),

@@ -368,8 +368,8 @@ fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usiz
         let Some(kernel) = &step.kernel else { continue };
         let node = Node { kernel, inputs: &inputs, output: &step.ty };
         let cuts = cuts(graph, &node, kernel, &step.inputs.iter().map(|&i| order[i]).collect::<Vec<_>>());
-        // Also where all is in one chunk: a fold that is streamed takes its input tile by tile.
-        let large = inputs.iter().any(|t| chunkwise_types::volume(&t.shape) > chunkwise_plan::schedule::TILE_ELEMENTS);
+        // Also where all is in one chunk, if a single element of the result needs more than a tile: tiles of the result are no help then.
+        let large = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n)) > chunkwise_plan::schedule::TILE_ELEMENTS;
         if large || cuts.iter().any(|c| c.count() > 1) {
             streams.push((w, cuts));
         }

@@ -1,5 +1,6 @@
 //! Objects that stay in memory while there is room are the same as stored ones.
 
+#![allow(clippy::unwrap_used)]
 use chunkwise_storage::{Location, MemoryTier, Store};
 
 fn stores(tier: &std::sync::Arc<MemoryTier>) -> (tempfile::TempDir, Store, Store) {

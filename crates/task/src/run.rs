@@ -47,9 +47,24 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
 
-/// What a pass evaluates together.
-fn prepare<'s>(program: &'s Program, schedule: &'s Schedule, pass: &Pass) -> Result<Prepared<'s>, (usize, KernelError)> {
-    Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)
+/// A pass with what is found out about it once.
+struct Evaluation<'s> {
+    schedule: &'s Schedule,
+    pass: &'s Pass,
+    bands: Bands,
+    prepared: Prepared<'s>,
+}
+
+impl<'s> Evaluation<'s> {
+    fn new(ctx: &TaskContext, program: &'s Program, schedule: &'s Schedule, pass: &'s Pass) -> Result<Self, (usize, KernelError)> {
+        let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass);
+        let prepared = Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)?;
+        Ok(Evaluation { schedule, pass, bands, prepared })
+    }
+
+    fn banded(&self) -> bool {
+        self.bands.banded.contains(&true)
+    }
 }
 
 struct Run<'a> {
@@ -109,26 +124,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Evaluates a part of a pass band by band and tile by tile, and gives every tile's values to `take`.
+    /// Evaluates a part of what a pass wants band by band and tile by tile, and gives every tile's values to `take`.
     fn tiles(
         &mut self,
-        pass: &Pass,
-        bands: &Bands,
-        schedule: &Schedule,
-        prepared: &mut Prepared<'_>,
+        e: &mut Evaluation<'_>,
         part: &Region,
         known: &mut Known,
         mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
     ) -> Result<(), TaskError> {
-        for band in bands.cut(pass, part) {
-            if bands.banded.contains(&true) {
-                let demands = bands.demands(self.program, schedule, pass, &band);
-                self.load(&demands, |k| bands.banded[k], known)?;
+        for band in e.bands.cut(e.pass, part) {
+            if e.banded() {
+                let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
+                self.load(&demands, |k| e.bands.banded[k], known)?;
             }
-            for tile in pass.tiles_of(&band) {
+            for tile in e.pass.tiles_of(&band) {
                 self.check()?;
-                let wants = vec![tile.clone(); pass.wants.len()];
-                let blocks = prepared.evaluate(known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                let wants = vec![tile.clone(); e.pass.wants.len()];
+                let blocks = e.prepared.evaluate(known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
                 take(&tile, blocks)?;
             }
         }
@@ -141,7 +153,7 @@ impl Run<'_> {
             return Ok(there);
         }
         let schedule = Schedule::new(stage, regions);
-        let (arrays, program) = (&self.ctx.plan.arrays, self.program);
+        let program = self.program;
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
         for phase in &schedule.phases {
             let nodes: Vec<Node<'_>> = phase
@@ -166,17 +178,16 @@ impl Run<'_> {
             };
             for window in &phase.windows {
                 let pass = schedule.step_pass(self.program, phase, window);
-                let bands = Bands::of(arrays, self.program, &schedule, &pass);
-                self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
-                let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+                let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+                self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
-                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    let blocks = e.prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
                     fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
                     continue;
                 }
-                self.tiles(&pass, &bands, &schedule, &mut prepared, &pass.wants[0].1, &mut known, |tile, blocks| {
+                self.tiles(&mut e, &pass.wants[0].1, &mut known, |tile, blocks| {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
@@ -186,18 +197,16 @@ impl Run<'_> {
             }
         }
         let pass = schedule.output_pass(self.program);
-        let bands = Bands::of(arrays, self.program, &schedule, &pass);
-        self.load(&pass.demands, |k| !bands.banded[k], &mut known)?;
+        let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+        self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
-            let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-            let blocks = prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
+            let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let mut written = Vec::new();
-        let mut prepared = prepare(program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
         for piece in schedule.pieces(&pass, &grids) {
             let whole: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, piece.clone())).collect();
             if let Some(there) = self.there(stage, &whole) {
@@ -205,12 +214,12 @@ impl Run<'_> {
                 continue;
             }
             let at = vec![piece.clone(); whole.len()];
-            let out = if !bands.banded.contains(&true) && prepared.direct() && prepared.in_one_part(&known, &at) {
+            let out = if !e.banded() && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
                 // A fused program makes its own, smaller tiles: its outputs are the only blocks.
-                prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
+                e.prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
             } else {
                 let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(program.steps[*k].ty.dtype, &r.shape)).collect();
-                self.tiles(&pass, &bands, &schedule, &mut prepared, &piece, &mut known, |tile, blocks| {
+                self.tiles(&mut e, &piece, &mut known, |tile, blocks| {
                     let place = tile.relative_to(&piece);
                     out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
                     Ok(())

@@ -247,7 +247,7 @@ impl Walk {
 
     /// The elements of an operand that is read in place, from an index on.
     pub fn strip_of<'a>(&self, operand: usize, of: &'a Operand, index: &[usize], n: usize) -> Option<Strip<'a>> {
-        fn go<'a, T>(a: &'a ndarray::ArcArray<T, ndarray::IxDyn>, offset: isize, n: usize) -> &'a [T] {
+        fn go<T>(a: &ndarray::ArcArray<T, ndarray::IxDyn>, offset: isize, n: usize) -> &[T] {
             // SAFETY: the offset is that of an element of the block, by the invariant of `Operand`: the index lies inside of the shape.
             // The `n - 1` elements after it in the walk follow it in memory, because the operand is dense (`InPlace`). They are elements of
             // the block too, which lives as long as the slice. Views of strided arrays have no safe access to runs of their memory.

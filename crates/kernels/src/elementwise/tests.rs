@@ -122,7 +122,8 @@ fn floats() {
     assert!((bin::<_, _, f64>(Hypot, &[3e200], &[4e200])[0] / 5e200 - 1.0).abs() < 1e-15);
     assert_eq!(bin::<_, _, f64>(Divide, &[1i32, 0], &[0i32, 2]), [INF, 0.0]);
     assert_eq!(un::<_, f64>(Sqrt, &[9i32]), [3.0]);
-    assert_eq!(un::<_, f64>(Acosh, &[1.0, f64::MAX]), [0.0, f64::MAX.ln() + std::f64::consts::LN_2]);
+    let acosh = un::<_, f64>(Acosh, &[1.0, f64::MAX]);
+    assert!(acosh[0] == 0.0 && (acosh[1] / (f64::MAX.ln() + std::f64::consts::LN_2) - 1.0).abs() < 1e-15);
     assert!((un::<_, f64>(Acosh, &[1.0 + 1e-10])[0] / 1.4142135623730951e-5 - 1.0).abs() < 1e-6);
     assert!((un::<_, f64>(Atanh, &[-0.9999])[0] + un::<_, f64>(Atanh, &[0.9999])[0]).abs() < 1e-16);
     assert_eq!(un::<_, f64>(Atanh, &[1.0, -1.0]), [INF, -INF]);
