@@ -7,25 +7,59 @@ use chunkwise_types::DType;
 use num_complex::{Complex, Complex32, Complex64};
 
 /// A number that converts to `T` as NumPy's `astype` does.
-trait To<T> {
+pub(crate) trait To<T> {
     fn to(self) -> T;
 }
 
+/// Floats to integers, as `as` converts them, but in a form that becomes vectors: what `as` compiles to does not.
+macro_rules! truncated {
+    ($($a:ty: { $($b:ty, $wide:ty;)* })*) => {$($(
+        impl To<$b> for $a {
+            #[inline(always)]
+            fn to(self) -> $b {
+                // Both are exact: powers of 2, or 0.
+                const LOW: $a = <$b>::MIN as $a;
+                const END: $a = (<$b>::MAX / 2 + 1) as $a * 2.0;
+                let inside = (self >= LOW) & (self < END);
+                // SAFETY: the number lies in the range of the integer, or is 0, and the wider integer holds that range.
+                let whole = unsafe { (if inside { self } else { 0.0 }).to_int_unchecked::<$wide>() };
+                let outside = if self >= END { <$b>::MAX as $wide } else if self < LOW { <$b>::MIN as $wide } else { 0 };
+                (if inside { whole } else { outside }) as $b
+            }
+        }
+        impl To<$b> for Complex<$a> { #[inline(always)] fn to(self) -> $b { self.re.to() } }
+    )*)*};
+}
+// Vectors of floats are converted to integers of at least 32 bits.
+truncated! {
+    f32: { i8, i32; i16, i32; i32, i32; i64, i64; u8, i32; u16, i32; u32, u32; u64, u64; }
+    f64: { i8, i32; i16, i32; i32, i32; i64, i64; u8, i32; u16, i32; u32, u32; u64, u64; }
+}
+
 macro_rules! numbers {
-    ($($a:ty)*) => {$(
-        numbers!(@row $a: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+    ($($a:ty: $($b:ty)*;)*) => {$(
+        numbers!(@row $a: $($b)*);
         impl To<bool> for $a { #[inline(always)] fn to(self) -> bool { self != 0 as $a } }
         impl To<Complex32> for $a { #[inline(always)] fn to(self) -> Complex32 { Complex::new(self as f32, 0.0) } }
         impl To<Complex64> for $a { #[inline(always)] fn to(self) -> Complex64 { Complex::new(self as f64, 0.0) } }
         impl To<$a> for bool { #[inline(always)] fn to(self) -> $a { u8::from(self) as $a } }
-        impl To<$a> for Complex32 { #[inline(always)] fn to(self) -> $a { self.re as $a } }
-        impl To<$a> for Complex64 { #[inline(always)] fn to(self) -> $a { self.re as $a } }
     )*};
     (@row $a:ty: $($b:ty)*) => {$(
         impl To<$b> for $a { #[inline(always)] fn to(self) -> $b { self as $b } }
     )*};
 }
-numbers! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
+numbers! {
+    i8: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    i16: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    i32: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    i64: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    u8: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    u16: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    u32: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    u64: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    f32: f32 f64;
+    f64: f32 f64;
+}
 
 macro_rules! pairs {
     ($($a:ty, $b:ty: |$x:ident| $e:expr;)*) => {$(
@@ -36,6 +70,10 @@ pairs! {
     bool, bool: |x| x;
     bool, Complex32: |x| Complex::new(f32::from(u8::from(x)), 0.0);
     bool, Complex64: |x| Complex::new(f64::from(u8::from(x)), 0.0);
+    Complex32, f32: |x| x.re;
+    Complex32, f64: |x| f64::from(x.re);
+    Complex64, f32: |x| x.re as f32;
+    Complex64, f64: |x| x.re;
     Complex32, bool: |x| x.re != 0.0 || x.im != 0.0;
     Complex64, bool: |x| x.re != 0.0 || x.im != 0.0;
     Complex32, Complex32: |x| x;
@@ -101,6 +139,47 @@ mod tests {
         check(&[true, false], &[Complex::new(1.0f32, 0.0), Complex::new(0.0, 0.0)]);
         check(&[256i32], &[true]);
         check(&[u64::MAX], &[u64::MAX as f32]);
+    }
+
+    /// Every float that is a bound of an integer, its neighbours, and the special ones.
+    fn edges() -> Vec<f64> {
+        let mut out = vec![0.0, -0.0, 0.5, -0.5, 0.99, -0.99, 1e-310, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX];
+        for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
+            let power = f64::from(bits).exp2();
+            for x in [power - 1.5, power - 1.0, power - 0.5, power, power + 0.5, power + 1.0] {
+                out.extend([x, x.next_up(), x.next_down(), f64::from((x as f32).next_up()), f64::from((x as f32).next_down())]);
+            }
+        }
+        let negative: Vec<f64> = out.iter().map(|x| -x).collect();
+        out.extend(negative);
+        out
+    }
+
+    fn as_written(x: &[f64]) {
+        let single: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+        macro_rules! all {
+            ($($t:ty)*) => {$(
+                check(x, &x.iter().map(|&x| x as $t).collect::<Vec<_>>());
+                check(&single, &single.iter().map(|&x| x as $t).collect::<Vec<_>>());
+                let z: Vec<Complex64> = x.iter().map(|&x| Complex::new(x, 3.0)).collect();
+                check(&z, &x.iter().map(|&x| x as $t).collect::<Vec<_>>());
+            )*};
+        }
+        all! { i8 i16 i32 i64 u8 u16 u32 u64 }
+    }
+
+    #[test]
+    fn floats_saturate_at_every_bound() {
+        as_written(&edges());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn floats_convert_as_the_language_does(bits in proptest::collection::vec(proptest::num::u64::ANY, 1..300), scale in 0i32..70) {
+            as_written(&bits.iter().map(|&b| f64::from_bits(b)).collect::<Vec<_>>());
+            // Bits of all kinds are hardly ever in range: numbers of one size as well.
+            as_written(&bits.iter().map(|&b| (b as i64) as f64 / 2f64.powi(scale)).collect::<Vec<_>>());
+        }
     }
 
     #[test]

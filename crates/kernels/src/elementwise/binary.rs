@@ -2,8 +2,8 @@
 
 use super::ElementOp;
 use super::math;
-use super::numeric::{Cplx, Int, RealMath};
-use super::strip::{Found, map2, plain2};
+use super::numeric::{Cplx, Divide, Int, RealMath};
+use super::strip::{Found, checked2, map2, plain2};
 use crate::BlockElement;
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
@@ -12,6 +12,13 @@ use num_complex::{Complex32, Complex64};
 macro_rules! fast {
     ($a:ty, $b:ty => $c:ty: $f:expr) => {
         Some(Found::Run(|ins, n, out| map2::<$a, $b, $c>(ins, n, out, $f), <$c>::DTYPE))
+    };
+}
+
+/// A loop that is compiled for every instruction set, with another function where its own says that it does not hold.
+macro_rules! checked {
+    ($t:ty: $f:expr, $rare:expr) => {
+        Some(Found::Run(|ins, n, out| checked2::<$t, $t>(ins, n, out, $f, $rare), <$t>::DTYPE))
     };
 }
 
@@ -101,15 +108,19 @@ fn of_bool(op: ElementOp) -> Option<Found> {
 }
 
 macro_rules! integer {
-    ($name:ident, $t:ident) => {
+    (@divide $t:ident,, $f:ident, $k:tt) => { fast!($t, $t => $t: Int::$f) };
+    (@divide $t:ident, wide, $f:ident, $k:tt) => {
+        checked!($t: |x: $t, y: $t| { let (both, rare) = x.divided(y); (both.$k, rare) }, Int::$f)
+    };
+    ($name:ident, $t:ident $(, $wide:ident)?) => {
         fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
                 Add => fast!($t, $t => $t: $t::wrapping_add),
                 Subtract => fast!($t, $t => $t: $t::wrapping_sub),
                 Multiply => fast!($t, $t => $t: $t::wrapping_mul),
-                FloorDivide => fast!($t, $t => $t: Int::floor_div),
-                Remainder => fast!($t, $t => $t: Int::floor_rem),
+                FloorDivide => integer!(@divide $t, $($wide)?, floor_div, 0),
+                Remainder => integer!(@divide $t, $($wide)?, floor_rem, 1),
                 Pow => plain!($t: Int::power),
                 Maximum => fast!($t, $t => $t: |x: $t, y| x.max(y)),
                 Minimum => fast!($t, $t => $t: |x: $t, y| x.min(y)),
@@ -126,11 +137,11 @@ macro_rules! integer {
 integer!(of_i8, i8);
 integer!(of_i16, i16);
 integer!(of_i32, i32);
-integer!(of_i64, i64);
+integer!(of_i64, i64, wide);
 integer!(of_u8, u8);
 integer!(of_u16, u16);
 integer!(of_u32, u32);
-integer!(of_u64, u64);
+integer!(of_u64, u64, wide);
 
 macro_rules! float {
     ($name:ident, $t:ident) => {
@@ -141,8 +152,14 @@ macro_rules! float {
                 Subtract => fast!($t, $t => $t: |x: $t, y: $t| x - y),
                 Multiply => fast!($t, $t => $t: |x: $t, y: $t| x * y),
                 Divide => fast!($t, $t => $t: |x: $t, y: $t| x / y),
-                FloorDivide => plain!($t: RealMath::floor_div),
-                Remainder => plain!($t: RealMath::floor_rem),
+                FloorDivide => checked!(
+                    $t: |x: $t, y: $t| { let (m, rare) = x.remainder(y); (x.floor_div(y, m), rare) },
+                    |x, y| x.floor_div(y, x % y)
+                ),
+                Remainder => checked!(
+                    $t: |x: $t, y: $t| { let (m, rare) = x.remainder(y); (x.floor_rem(y, m), rare) },
+                    |x, y| x.floor_rem(y, x % y)
+                ),
                 Maximum => fast!($t, $t => $t: RealMath::larger),
                 Minimum => fast!($t, $t => $t: RealMath::smaller),
                 Copysign => fast!($t, $t => $t: $t::copysign),

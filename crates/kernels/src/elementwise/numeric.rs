@@ -1,5 +1,6 @@
 //! Scalar functions that the standard library lacks or defines differently from NumPy.
 
+use crate::cast::To;
 use num_complex::{Complex32, Complex64};
 
 /// Integer arithmetic that wraps and never panics.
@@ -18,6 +19,35 @@ pub(super) trait Int: Copy {
     fn sign(self) -> Self;
     /// Magnitude.
     fn magnitude(self) -> Self;
+}
+
+/// Division of 64-bit integers through floats: processors divide vectors of those.
+pub(super) trait Divide: Sized {
+    /// The quotient rounded down and its remainder; true if the numbers are not such that this holds.
+    fn divided(self, b: Self) -> ((Self, Self), bool);
+}
+
+macro_rules! divide {
+    ($($t:ident: |$x:ident| $small:expr, |$r:ident, $b:ident| $below:expr;)*) => {$(impl Divide for $t {
+        #[inline(always)]
+        fn divided(self, b: Self) -> ((Self, Self), bool) {
+            let small = |$x: Self| $small;
+            let good = small(self) & small(b) & (b != 0);
+            let q = if good { self as f64 / b as f64 } else { 0.0 };
+            // SAFETY: a number below 2^52 in magnitude by one that is at least 1, or 0.
+            let q = unsafe { q.to_int_unchecked::<$t>() };
+            let ($r, $b) = (self.wrapping_sub(q.wrapping_mul(b)), b);
+            // Truncated so far; with other signs the quotient rounded down is one less.
+            let below = $below;
+            let down = if below { 1 } else { 0 };
+            ((q.wrapping_sub(down), $r.wrapping_add(if below { b } else { 0 })), !good)
+        }
+    })*};
+}
+// The quotient of numbers below 2^52 is rounded, but not across an integer: see `floor_by_floats`.
+divide! {
+    i64: |x| (x.wrapping_add(1 << 52) as u64) < 1 << 53, |r, b| (r != 0) & ((r < 0) != (b < 0));
+    u64: |x| x < 1 << 52, |_r, _b| false;
 }
 
 macro_rules! power_loop {
@@ -40,7 +70,7 @@ macro_rules! floor_by_floats {
     ($t:ty, $f:ty) => {
         #[inline(always)]
         fn floor_div(self, b: Self) -> Self {
-            let q = (self as $f / b as $f).floor() as Self;
+            let q: Self = To::to((self as $f / b as $f).floor());
             // The one quotient that wraps is the least number by -1.
             let q = if b == (0 as Self).wrapping_sub(1) && <$t>::MIN != 0 { self.wrapping_neg() } else { q };
             if b == 0 { 0 } else { q }
@@ -135,10 +165,12 @@ unsigned! { u8, f32; u16, f32; u32, f64; u64,; }
 
 /// Real functions.
 pub(super) trait RealMath: Copy {
-    /// Quotient rounded down, as Python's `//`.
-    fn floor_div(self, b: Self) -> Self;
-    /// Remainder with the sign of the divisor, as Python's `%`.
-    fn floor_rem(self, b: Self) -> Self;
+    /// The remainder that has the sign of the dividend, without a loop or a branch; true if the numbers are not such that it holds.
+    fn remainder(self, b: Self) -> (Self, bool);
+    /// Quotient rounded down, as Python's `//`, from the remainder with the sign of the dividend.
+    fn floor_div(self, b: Self, m: Self) -> Self;
+    /// Remainder with the sign of the divisor, as Python's `%`, from the one with the sign of the dividend.
+    fn floor_rem(self, b: Self, m: Self) -> Self;
     /// -1, 0, 1 or NaN.
     fn sign(self) -> Self;
     /// The next number towards `b`.
@@ -147,6 +179,33 @@ pub(super) trait RealMath: Copy {
     fn larger(self, b: Self) -> Self;
     /// The lesser, or NaN.
     fn smaller(self, b: Self) -> Self;
+}
+
+/// The magnitude of a complex number.
+pub(super) trait Magnitude {
+    type Real;
+    /// By squares; true where those leave the range.
+    fn magnitude(self) -> (Self::Real, bool);
+}
+impl Magnitude for Complex32 {
+    type Real = f32;
+    #[inline(always)]
+    fn magnitude(self) -> (f32, bool) {
+        let (x, y) = (f64::from(self.re), f64::from(self.im));
+        let r = (x * x + y * y).sqrt() as f32;
+        let infinite = self.re.is_infinite() | self.im.is_infinite();
+        (if infinite { f32::INFINITY } else { r }, false)
+    }
+}
+impl Magnitude for Complex64 {
+    type Real = f64;
+    #[inline(always)]
+    fn magnitude(self) -> (f64, bool) {
+        let sum = self.re.abs() + self.im.abs();
+        let r = (self.re * self.re + self.im * self.im).sqrt();
+        // Not `<`: NaN is rare as well, because one part of it may be infinite.
+        (r, !(sum < 1e150) | ((sum < 1e-140) & (sum != 0.0)))
+    }
 }
 
 /// Complex functions.
@@ -169,31 +228,29 @@ macro_rules! real {
     ($t:ident, $c:ident) => {
         impl RealMath for $t {
             #[inline(always)]
-            fn floor_div(self, b: Self) -> Self {
-                if b == 0.0 {
-                    return self / b;
-                }
-                let m = self % b;
-                let mut d = (self - m) / b;
-                if m != 0.0 && (b < 0.0) != (m < 0.0) {
-                    d -= 1.0;
-                }
-                if d == 0.0 {
-                    return (0.0 as $t).copysign(self / b);
-                }
-                let f = d.floor();
-                if d - f > 0.5 { f + 1.0 } else { f }
+            fn remainder(self, b: Self) -> (Self, bool) {
+                // Where the quotient is below 2^53 (2^24), its integer part is right, or one too far from 0 if rounding carried it there.
+                // The remainder of either is a number of the type, so that the fused operation is exact, and so is the correction.
+                let q = (self / b).trunc();
+                let r = if q == 0.0 { self } else { (-q).mul_add(b, self) };
+                let over = (r != 0.0) & ((r < 0.0) != (self < 0.0));
+                let r = if over { r + b.abs().copysign(self) } else { r };
+                // Not `>=`: NaN is rare as well.
+                (r, !(q.abs() < (1u64 << ($t::MANTISSA_DIGITS - 1)) as $t))
             }
             #[inline(always)]
-            fn floor_rem(self, b: Self) -> Self {
-                let m = self % b;
-                if m == 0.0 {
-                    (0.0 as $t).copysign(b)
-                } else if (b < 0.0) != (m < 0.0) {
-                    m + b
-                } else {
-                    m
-                }
+            fn floor_div(self, b: Self, m: Self) -> Self {
+                let d = (self - m) / b;
+                let d = if (m != 0.0) & ((b < 0.0) != (m < 0.0)) { d - 1.0 } else { d };
+                let f = d.floor();
+                let f = if d - f > 0.5 { f + 1.0 } else { f };
+                let f = if d == 0.0 { (0.0 as $t).copysign(self / b) } else { f };
+                if b == 0.0 { self / b } else { f }
+            }
+            #[inline(always)]
+            fn floor_rem(self, b: Self, m: Self) -> Self {
+                let r = if (b < 0.0) != (m < 0.0) { m + b } else { m };
+                if m == 0.0 { (0.0 as $t).copysign(b) } else { r }
             }
             #[inline(always)]
             fn sign(self) -> Self {
@@ -221,11 +278,11 @@ macro_rules! real {
             }
             #[inline(always)]
             fn larger(self, b: Self) -> Self {
-                if self >= b || self.is_nan() { self } else { b }
+                if (self >= b) | self.is_nan() { self } else { b }
             }
             #[inline(always)]
             fn smaller(self, b: Self) -> Self {
-                if self <= b || self.is_nan() { self } else { b }
+                if (self <= b) | self.is_nan() { self } else { b }
             }
         }
 

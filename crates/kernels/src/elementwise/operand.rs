@@ -1,7 +1,7 @@
 //! Operands of fused programs: blocks seen through views, walked in one common order.
 
 use super::MAX_STRIP;
-use super::strip::{Buffer, Element, Strip, append};
+use super::strip::{Buffer, Element, LINE, Strip, append};
 use crate::{Block, KernelError, ViewAxis, with_block};
 
 /// A block seen at another shape: its axes permuted, inserted, dropped and broadcast, without a copy.
@@ -81,12 +81,43 @@ impl Operand {
 /// Shorter inner axes are not walked row by row: what a strip costs by itself would show.
 const SHORT_ROW: usize = 256;
 
+/// Elements of a row that are copied before the next row's: few enough that their cache lines stay.
+const TURNED: usize = 32;
+/// The most bytes of a panel: a part of a second-level cache.
+const PANEL_BYTES: usize = 1 << 20;
+
 /// The register of an operand that is not read in place.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub register: Buffer,
     /// The register is full of the element at this offset.
-    pub splat: Option<isize>,
+    splat: Option<isize>,
+    /// The register holds these rows.
+    panel: Option<Panel>,
+}
+
+/// Some whole rows of the walk.
+struct Panel {
+    /// The offset in the block of the row of index 0.
+    outer: isize,
+    rows: std::ops::Range<usize>,
+    /// Where in the register the strip begins.
+    at: usize,
+}
+
+impl Gathered {
+    /// Forgets what the register holds: another block has another element at the same offset.
+    pub fn forget(&mut self) {
+        (self.splat, self.panel) = (None, None);
+    }
+
+    /// The strip that was gathered last.
+    pub fn strip(&self, n: usize) -> Strip<'_> {
+        match &self.panel {
+            Some(panel) => self.register.range(panel.at, n),
+            None => self.register.tail(n),
+        }
+    }
 }
 
 /// How a strip of an operand is had.
@@ -98,6 +129,9 @@ enum Access {
     InPlace,
     /// Copied into a register.
     Gather,
+    /// Copied into a register some rows at a time, as many as share their cache lines: the elements of a row are far from each other, but
+    /// the next row has those beside them. Row by row, each line would be loaded again for every element in it.
+    Panel,
 }
 
 /// The order in which the elements of some operands are walked.
@@ -156,13 +190,21 @@ impl Walk {
         let rows = dims.last().is_some_and(|&n| n >= SHORT_ROW) || dims.len() <= 1;
         let access = strides
             .iter()
-            .map(|s| {
+            .zip(operands)
+            .map(|(s, o)| {
                 let dense = || s.iter().rev().zip(dims.iter().rev()).try_fold(1, |want, (&s, &n)| (s == want).then_some(want * n as isize));
                 match s.last() {
                     _ if s.iter().all(|&s| s == 0) => Access::Splat,
                     Some(0) if rows => Access::Splat,
                     Some(1) if rows => Access::InPlace,
                     _ if dense().is_some() => Access::InPlace,
+                    _ if rows
+                        && panel_rows(o) > 1
+                        && s.iter().rev().nth(1) == Some(&1)
+                        && dims.last().is_some_and(|&n| n * LINE <= PANEL_BYTES) =>
+                    {
+                        Access::Panel
+                    }
                     _ => Access::Gather,
                 }
             })
@@ -276,6 +318,44 @@ impl Walk {
             });
             Some(())
         }
+        /// Copies rows of which the elements at one index are neighbours.
+        fn turn<T: Element>(
+            a: &ndarray::ArcArray<T, ndarray::IxDyn>,
+            (from, step): (isize, isize),
+            (rows, row): (usize, usize),
+            out: &mut Buffer,
+        ) -> Option<()> {
+            append(T::vec(out)?, rows * row, |out| {
+                for first in (0..row).step_by(TURNED) {
+                    for (r, out) in out.chunks_exact_mut(row).enumerate() {
+                        for (i, o) in (first..row).zip(&mut out[first..row.min(first + TURNED)]) {
+                            // SAFETY: row `r` of the panel and column `i` are inside of the shape, so by the invariant of `Operand` this is
+                            // an element of the block.
+                            o.write(unsafe { *a.as_ptr().offset(from + r as isize + i as isize * step) });
+                        }
+                    }
+                }
+            });
+            Some(())
+        }
+        if self.access[operand] == Access::Panel {
+            let (strides, &[.., many, row], [.., r, column]) = (&self.strides[operand], &self.dims[..], index) else { return None };
+            let outer = offset(index, strides) - *r as isize - *column as isize * strides.last()?;
+            let known = to.panel.as_ref().filter(|p| p.outer == outer && p.rows.contains(r)).map(|p| p.rows.clone());
+            let rows = match known {
+                Some(rows) => rows,
+                None => {
+                    let rows = *r..many.min(r + panel_rows(of));
+                    to.register.fit(of.block.dtype(), panel_rows(of) * row)?;
+                    let from = (outer + *r as isize, *strides.last()?);
+                    with_block!(&of.block, a => turn(a, from, (rows.len(), row), &mut to.register))?;
+                    rows
+                }
+            };
+            let at = to.register.len() - rows.len() * row + (r - rows.start) * row + column;
+            to.panel = Some(Panel { outer, rows, at });
+            return Some(());
+        }
         if self.access[operand] == Access::Splat {
             let offset = offset(index, &self.strides[operand]);
             if to.splat == Some(offset) {
@@ -292,6 +372,11 @@ impl Walk {
         let shape = (self.dims.as_slice(), self.strides[operand].as_slice());
         with_block!(&of.block, a => go(a, shape, scratch, n, &mut to.register))
     }
+}
+
+/// The rows of a panel.
+fn panel_rows(o: &Operand) -> usize {
+    LINE / o.block.dtype().size() as usize
 }
 
 fn offset(index: &[usize], strides: &[isize]) -> isize {

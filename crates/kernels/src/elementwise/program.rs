@@ -191,7 +191,7 @@ impl Fused {
                     Place::Input(_) => return Err(broken()),
                 };
                 let arg = |p: Place| match p {
-                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].register.tail(n)),
+                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].strip(n)),
                     Place::Register(r) => registers[r].tail(n),
                     Place::Output(o) => outputs[o].tail(n),
                 };
@@ -286,8 +286,7 @@ impl Scratch {
             register.fit(dtype, n).ok_or_else(missing)?;
         }
         for (i, (to, operand)) in self.gathered.iter_mut().zip(operands).enumerate() {
-            // Another block has another element at the same offset.
-            to.splat = None;
+            to.forget();
             if !walk.in_place(i) {
                 to.register.fit(operand.block().dtype(), n).ok_or_else(missing)?;
             }

@@ -150,6 +150,31 @@ fn check(seed: u64) {
     }
 }
 
+#[test]
+fn panels_of_transposed_blocks() {
+    let dtypes = [DType::UInt8, DType::Int16, DType::Float32, DType::Float64, DType::Complex128];
+    // Rows in one strip and in several, panels that do not divide the rows, outer axes, rows too long for a panel.
+    for (seed, shape) in [vec![300, 300], vec![9, 5000], vec![2, 70, 259], vec![3, 17000], vec![1000, 256]].into_iter().enumerate() {
+        for dtype in dtypes {
+            let mut rng = Rng(seed as u64 + 7);
+            let rank = shape.len();
+            let mut stored = shape.clone();
+            stored.swap(rank - 1, rank - 2);
+            let turned = elements(&mut rng, dtype, &stored);
+            let (mut axes, wide): (Vec<ViewAxis>, Vec<u64>) = shape.iter().enumerate().map(|(i, &n)| (ViewAxis::In(i), n as u64)).unzip();
+            axes.swap(rank - 1, rank - 2);
+            let o = Operand::new(turned.clone()).viewed(&axes, &wide).unwrap();
+            fn go<T: BlockElement>(a: &ArcArray<T, IxDyn>) -> Block {
+                let mut a = a.clone();
+                a.swap_axes(a.ndim() - 1, a.ndim() - 2);
+                T::wrap(a)
+            }
+            let want = with_block!(&turned, a => go(a)).contiguous();
+            assert_eq!(dense(&o, &shape).as_bytes(), want.as_bytes(), "{dtype} {shape:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]

@@ -7,7 +7,7 @@ use num_complex::{Complex32, Complex64};
 use std::mem::MaybeUninit;
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 macro_rules! strips {
     ($($v:ident $t:ty;)*) => {
@@ -42,6 +42,14 @@ macro_rules! strips {
                     x.clear();
                     x.resize(x.as_ptr().align_offset(LINE).min(x.capacity()).min(LINE), <$t>::default());
                 })* }
+            }
+            /// The number of elements.
+            pub fn len(&self) -> usize {
+                match self { $(Buffer::$v(x) => x.len(),)* }
+            }
+            /// `n` elements; none if there are not so many.
+            pub fn range(&self, from: usize, n: usize) -> Strip<'_> {
+                match self { $(Buffer::$v(x) => Strip::$v(x.get(from..from + n).unwrap_or_default()),)* }
             }
             /// The last `n` elements.
             pub fn tail(&self, n: usize) -> Strip<'_> {
@@ -152,6 +160,40 @@ impl<A: Copy, B: Copy, C: Copy, F: Fn(A, B) -> C> Loop for Map2<'_, A, B, C, F> 
     }
 }
 
+/// Elements that are computed before it is asked whether a rare one was among them.
+const CHECKED: usize = 64;
+
+/// As [`Map2`] of `f`, which also tells which elements are rare; those are computed by `rare`.
+struct Checked2<'a, A, C, F, G> {
+    a: &'a [A],
+    b: &'a [A],
+    out: &'a mut [MaybeUninit<C>],
+    f: F,
+    rare: G,
+}
+
+impl<A: Copy, C: Copy, F: Fn(A, A) -> (C, bool), G: Fn(A, A) -> C> Loop for Checked2<'_, A, C, F, G> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.out.len();
+        let (a, b) = (&self.a[..n], &self.b[..n]);
+        for ((out, a), b) in self.out.chunks_mut(CHECKED).zip(a.chunks(CHECKED)).zip(b.chunks(CHECKED)) {
+            let mut any = false;
+            for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
+                let (value, rare) = (self.f)(x, y);
+                o.write(value);
+                any |= rare;
+            }
+            if any {
+                for ((o, &x), &y) in out.iter_mut().zip(a).zip(b).filter(|((_, x), y)| (self.f)(**x, **y).1) {
+                    o.write((self.rare)(x, y));
+                }
+            }
+        }
+    }
+}
+
 /// The values of `a` where the condition is true, else those of `b`.
 struct Select<'a, T> {
     c: &'a [bool],
@@ -198,6 +240,34 @@ fn two<'a, A: Element, B: Element>(ins: &[Strip<'a>], n: usize) -> Option<(&'a [
 pub(super) fn map2<A: Element, B: Element, C: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A, B) -> C) -> Option<()> {
     let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
     append(out, n, |out| dispatch(Map2 { a, b, out, f }));
+    Some(())
+}
+
+/// `f` of every pair of elements, and `rare` where `f` says that it does not hold.
+#[inline(always)]
+pub(super) fn checked2<A: Element, C: Element>(
+    ins: &[Strip<'_>],
+    n: usize,
+    out: &mut Buffer,
+    f: impl Fn(A, A) -> (C, bool),
+    rare: impl Fn(A, A) -> C,
+) -> Option<()> {
+    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
+    append(out, n, |out| dispatch(Checked2 { a, b, out, f, rare }));
+    Some(())
+}
+
+/// `f` of every element, and `rare` where `f` says that it does not hold.
+#[inline(always)]
+pub(super) fn checked1<A: Element, C: Element>(
+    ins: &[Strip<'_>],
+    n: usize,
+    out: &mut Buffer,
+    f: impl Fn(A) -> (C, bool),
+    rare: impl Fn(A) -> C,
+) -> Option<()> {
+    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, C::vec(out)?);
+    append(out, n, |out| dispatch(Checked2 { a, b: a, out, f: |x, _| f(x), rare: |x, _| rare(x) }));
     Some(())
 }
 

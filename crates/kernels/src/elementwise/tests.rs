@@ -233,3 +233,129 @@ fn what_is_refused() {
     assert!(check(&crate::Kernel::Cast, &x(&[DType::Int8]), DType::Int8, &[6, 4]).is_err());
     assert!(check(&crate::Kernel::Cast, &[], DType::Int8, &[]).is_err());
 }
+
+/// Numbers of all sizes, some of them equal to small multiples of others.
+fn pairs() -> impl proptest::strategy::Strategy<Value = Vec<(f64, f64)>> {
+    use proptest::prelude::*;
+    let special = prop::sample::select(vec![
+        0.0,
+        -0.0,
+        1.0,
+        -3.0,
+        0.1,
+        1e-310,
+        5e-324,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        2f64.powi(53),
+        1e18,
+        1e-150,
+        1e150,
+    ]);
+    let any = prop_oneof![special, any::<u64>().prop_map(f64::from_bits), -1e3..1e3f64, (-50i32..50).prop_map(f64::from)];
+    let near = (any.clone(), -2000i32..2000, -2i32..3).prop_map(|(b, k, ulps)| {
+        let a = b * f64::from(k);
+        let a = if ulps < 0 {
+            a.next_down()
+        } else if ulps > 0 {
+            a.next_up()
+        } else {
+            a
+        };
+        (a, b)
+    });
+    prop::collection::vec(prop_oneof![(any.clone(), any), near], 1..200)
+}
+
+/// The definitions, with the loop of the standard library.
+fn python_remainder(a: f64, b: f64) -> f64 {
+    let m = a % b;
+    if m == 0.0 {
+        0f64.copysign(b)
+    } else if (b < 0.0) != (m < 0.0) {
+        m + b
+    } else {
+        m
+    }
+}
+
+fn python_floor_divide(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        return a / b;
+    }
+    let m = a % b;
+    let d = (a - m) / b - f64::from(u8::from(m != 0.0 && (b < 0.0) != (m < 0.0)));
+    if d == 0.0 {
+        return 0f64.copysign(a / b);
+    }
+    let f = d.floor();
+    if d - f > 0.5 { f + 1.0 } else { f }
+}
+
+fn same(got: f64, want: f64) -> bool {
+    got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan())
+}
+
+proptest::proptest! {
+    #[test]
+    fn division_of_floats_is_that_of_the_slow_loop(pairs in pairs()) {
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let remainders: Vec<f64> = bin(ElementOp::Remainder, &a, &b);
+        let quotients: Vec<f64> = bin(ElementOp::FloorDivide, &a, &b);
+        for i in 0..a.len() {
+            assert!(same(remainders[i], python_remainder(a[i], b[i])), "{:e} % {:e} = {:e}", a[i], b[i], remainders[i]);
+            assert!(same(quotients[i], python_floor_divide(a[i], b[i])), "{:e} // {:e} = {:e}", a[i], b[i], quotients[i]);
+        }
+        // Remainders of singles are exact in doubles, and so are singles.
+        let single = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        let (a, b) = (single(&a), single(&b));
+        for (i, got) in bin::<_, _, f32>(ElementOp::Remainder, &a, &b).into_iter().enumerate() {
+            let m = a[i] % b[i];
+            let want = if m == 0.0 { 0f32.copysign(b[i]) } else if (b[i] < 0.0) != (m < 0.0) { m + b[i] } else { m };
+            assert!(same(f64::from(got), f64::from(want)), "{:e} % {:e} = {got:e}", a[i], b[i]);
+        }
+    }
+
+    #[test]
+    fn division_of_long_integers_is_exact(
+        pairs in proptest::collection::vec((proptest::num::i64::ANY, proptest::num::i64::ANY, 0u32..64, 0u32..64, -1i64..2), 1..200),
+    ) {
+        // Of all sizes, and some next to a multiple.
+        let (a, b): (Vec<i64>, Vec<i64>) = pairs
+            .into_iter()
+            .map(|(a, b, s, t, d)| {
+                let (a, b) = (a >> s, b >> t);
+                (if s % 2 == 0 && b != 0 { (a / b).wrapping_mul(b).wrapping_add(d) } else { a }, b)
+            })
+            .unzip();
+        let (q, r): (Vec<i64>, Vec<i64>) = (bin(ElementOp::FloorDivide, &a, &b), bin(ElementOp::Remainder, &a, &b));
+        for i in 0..a.len() {
+            let (x, y) = (i128::from(a[i]), i128::from(b[i]));
+            let down = if y == 0 { 0 } else { x / y - i128::from(x % y != 0 && (x < 0) != (y < 0)) };
+            assert_eq!((q[i], r[i]), (down as i64, if y == 0 { 0 } else { (x - down * y) as i64 }), "{x} / {y}");
+        }
+        let unsigned = |x: &[i64]| x.iter().map(|&x| x as u64).collect::<Vec<u64>>();
+        let (a, b) = (unsigned(&a), unsigned(&b));
+        let (q, r): (Vec<u64>, Vec<u64>) = (bin(ElementOp::FloorDivide, &a, &b), bin(ElementOp::Remainder, &a, &b));
+        for i in 0..a.len() {
+            assert_eq!((q[i], r[i]), (a[i].checked_div(b[i]).unwrap_or(0), a[i].checked_rem(b[i]).unwrap_or(0)), "{} / {}", a[i], b[i]);
+        }
+    }
+
+    #[test]
+    fn magnitudes_are_those_of_hypot(pairs in pairs()) {
+        let double: Vec<Complex64> = pairs.iter().map(|&(x, y)| Complex64::new(x, y)).collect();
+        for (z, got) in double.iter().zip(un::<_, f64>(ElementOp::Abs, &double)) {
+            let want = z.re.hypot(z.im);
+            assert!(same(got, want) || (got / want - 1.0).abs() < 3e-16 || (got - want).abs() < 1e-323, "|{z}| = {got:e}");
+        }
+        let single: Vec<Complex32> = double.iter().map(|z| Complex32::new(z.re as f32, z.im as f32)).collect();
+        for (z, got) in single.iter().zip(un::<_, f32>(ElementOp::Abs, &single)) {
+            let want = f64::from(z.re).hypot(f64::from(z.im)) as f32;
+            assert!(same(got.into(), want.into()) || (got / want - 1.0).abs() < 2e-7 || (got - want).abs() < 2e-45, "|{z}| = {got:e}");
+        }
+    }
+}

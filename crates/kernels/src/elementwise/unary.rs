@@ -1,7 +1,7 @@
 //! Functions of one input.
 
-use super::numeric::{Cplx, Int, RealMath};
-use super::strip::{Found, map1, plain1};
+use super::numeric::{Cplx, Int, Magnitude, RealMath};
+use super::strip::{Found, checked1, map1, plain1};
 use super::{ElementOp, math};
 use crate::BlockElement;
 use chunkwise_types::DType;
@@ -118,7 +118,7 @@ macro_rules! complex {
                 E::Conj => fast!($c => $c: |z: $c| z.conj()),
                 E::Real => fast!($c => $t: |z: $c| z.re),
                 E::Imag => fast!($c => $t: |z: $c| z.im),
-                E::Abs => plain!($c => $t: |z: $c| z.re.hypot(z.im)),
+                E::Abs => Some(Found::Run(|ins, n, out| checked1::<$c, $t>(ins, n, out, Magnitude::magnitude, |z| z.re.hypot(z.im)), $t::DTYPE)),
                 E::Acos => plain!($c => $c: |z: $c| z.acos()),
                 E::Acosh => plain!($c => $c: |z: $c| z.acosh()),
                 E::Asin => plain!($c => $c: |z: $c| z.asin()),

@@ -71,6 +71,8 @@ pub(crate) trait Ordered: Element + PartialOrd {
 pub(crate) trait Wide: BlockElement {
     const ZERO: Self;
     const ONE: Self;
+    /// True for floats, whose sums are rounded.
+    const ROUNDS: bool;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     /// Adds to a sum and keeps what rounding lost.
@@ -91,6 +93,7 @@ macro_rules! wide_int {
         impl Wide for $t {
             const ZERO: Self = 0;
             const ONE: Self = 1;
+            const ROUNDS: bool = false;
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
             #[inline(always)]
@@ -103,6 +106,7 @@ wide_int!(i64, u64);
 impl Wide for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    const ROUNDS: bool = true;
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self + other
@@ -129,6 +133,7 @@ impl Wide for f64 {
 impl Wide for Complex64 {
     const ZERO: Self = Complex64::new(0.0, 0.0);
     const ONE: Self = Complex64::new(1.0, 0.0);
+    const ROUNDS: bool = true;
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self + other

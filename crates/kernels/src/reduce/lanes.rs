@@ -4,8 +4,8 @@ use super::elements::Wide;
 
 /// The longest run that is reduced at once: partial results of leaves live on the stack.
 pub(super) const RUN: usize = 4096;
-/// The elements of a leaf of a pairwise sum.
-const LEAF: usize = 128;
+/// The elements of a leaf of a pairwise sum: each lane adds 16.
+const LEAF: usize = 256;
 
 #[inline(always)]
 fn folded<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn(P, T) -> P, join: impl Fn(P, P) -> P) -> P {
@@ -40,11 +40,24 @@ pub(super) fn lanes<T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn(P, T) -> 
     }
 }
 
-/// Pairwise sum of `value(x)`: leaves are summed by lanes, the leaves of a run as a tree, and runs one after another.
+/// Pairwise sum of `value(x)`: leaves are summed by lanes, the leaves of a run as a tree, and runs one after another. A run of elements
+/// that are narrower than the sum is one leaf: its rounding errors are far below the precision of the elements.
 #[inline(always)]
 pub(super) fn pairwise<T: Copy, W: Wide>(xs: &[T], value: &impl Fn(T) -> W) -> W {
+    if !W::ROUNDS {
+        // The compiler knows how to reorder this one; lanes of integers it takes apart again.
+        return xs.iter().fold(W::ZERO, |a, &x| a.plus(value(x)));
+    }
     let mut total = W::ZERO;
     for run in xs.chunks(RUN) {
+        if size_of::<T>() < size_of::<W>() {
+            let add = |a: W, x| a.plus(value(x));
+            total = total.plus(match size_of::<W>() {
+                8 => folded::<32, T, W>(run, W::ZERO, add, W::plus),
+                _ => folded::<16, T, W>(run, W::ZERO, add, W::plus),
+            });
+            continue;
+        }
         let mut sums = [W::ZERO; RUN / LEAF];
         let mut n = 0;
         for (sum, leaf) in sums.iter_mut().zip(run.chunks(LEAF)) {

@@ -36,6 +36,18 @@ pub(crate) trait Reducer: 'static {
         }
         part
     }
+    /// As `row`, of which the accumulator may already tell that it changes nothing; then it returns an empty part.
+    #[inline(always)]
+    fn row_after(acc: &Self::Acc, xs: &[Self::In], pos: isize, step: isize) -> Self::Part {
+        let _ = acc;
+        Self::row(xs, pos, step)
+    }
+    /// True if no elements at the positions `pos`, `pos + step`, ... can change the accumulator.
+    #[inline(always)]
+    fn decided(acc: &Self::Acc, pos: isize, step: isize) -> bool {
+        let _ = (acc, pos, step);
+        false
+    }
     /// Reduces `rows` rows column by column into `parts` (initialised, one a column); row `r` has position `pos + r * step`.
     #[inline(always)]
     fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [Self::In], rows: usize, pos: isize, step: isize) {
@@ -115,6 +127,12 @@ fn extreme<T: Ordered, const MAX: bool>(a: T, b: T) -> T {
     if (better & !a.nan()) | b.nan() { b } else { a }
 }
 
+/// True if nothing is better: NaN, or the bound of a dtype without NaN.
+#[inline(always)]
+fn best<T: Ordered, const MAX: bool>(x: T) -> bool {
+    x.nan() || (!T::NOTHING.nan() && x == if MAX { T::HIGH } else { T::LOW })
+}
+
 /// Min or max. The flag of the accumulator tells whether it has met an element.
 pub(crate) struct Extreme<T, const MAX: bool>(PhantomData<T>);
 impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
@@ -134,7 +152,23 @@ impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> T {
-        lanes(xs, Self::part(), extreme::<T, MAX>, extreme::<T, MAX>)
+        if T::NOTHING.nan() {
+            return lanes(xs, Self::part(), extreme::<T, MAX>, extreme::<T, MAX>);
+        }
+        // The compiler knows how to reorder this one; lanes of integers it takes apart again.
+        xs.iter().fold(Self::part(), |a, &x| {
+            if MAX {
+                if x > a { x } else { a }
+            } else if x < a {
+                x
+            } else {
+                a
+            }
+        })
+    }
+    #[inline(always)]
+    fn decided(acc: &(T, bool), _: isize, _: isize) -> bool {
+        acc.1 && best::<T, MAX>(acc.0)
     }
     #[inline(always)]
     fn merge(acc: &mut (T, bool), part: T) {
@@ -164,8 +198,11 @@ impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> bool {
-        let join = |a: bool, b: bool| if ALL { a & b } else { a | b };
-        lanes(xs, ALL, |a, x| join(a, x.truthy()), join)
+        xs.iter().fold(ALL, |a, x| if ALL { a & x.truthy() } else { a | x.truthy() })
+    }
+    #[inline(always)]
+    fn decided(acc: &bool, _: isize, _: isize) -> bool {
+        *acc != ALL
     }
     #[inline(always)]
     fn merge(acc: &mut bool, part: bool) {
@@ -249,11 +286,24 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
     }
     #[inline(always)]
     fn row(xs: &[T], pos: isize, step: isize) -> (T, isize) {
-        // The value first, with vectors; then a search for it.
+        Self::row_after(&Self::acc(), xs, pos, step)
+    }
+    #[inline(always)]
+    fn row_after(&(old, old_at): &(T, isize), xs: &[T], pos: isize, step: isize) -> (T, isize) {
+        // The value first, with vectors; then a search for it, unless there is a better one already, or the same further in front.
         let value = Extreme::<T, MAX>::row(xs, 0, 0);
+        let worse = if MAX { value < old } else { value > old } | (old.nan() & !value.nan());
+        let behind = (value == old) & (step >= 0) & (pos > old_at);
+        if old_at != isize::MAX && (worse || behind) {
+            return Self::part();
+        }
         let same = |x: &T| (*x == value) | (value.nan() & x.nan());
         let at = if step >= 0 { first(xs, same) } else { last(xs, same) };
         (value, at.map_or(isize::MAX, |i| pos + step * i as isize))
+    }
+    #[inline(always)]
+    fn decided(acc: &(T, isize), pos: isize, step: isize) -> bool {
+        acc.1 != isize::MAX && step >= 0 && pos > acc.1 && best::<T, MAX>(acc.0)
     }
     #[inline(always)]
     fn merge(acc: &mut (T, isize), part: (T, isize)) {

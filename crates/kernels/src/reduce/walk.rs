@@ -69,6 +69,7 @@ fn each(dims: &[Dim], x: usize, acc: isize, pos: isize, f: &mut impl FnMut(usize
 
 /// A run of elements that one accumulator takes.
 struct Row<'a, R: Reducer> {
+    acc: &'a R::Acc,
     xs: &'a [R::In],
     pos: isize,
     step: isize,
@@ -78,14 +79,19 @@ impl<R: Reducer> Loop for Row<'_, R> {
     type Output = R::Part;
     #[inline(always)]
     fn run(self) -> R::Part {
-        R::row(self.xs, self.pos, self.step)
+        R::row_after(self.acc, self.xs, self.pos, self.step)
     }
 }
 
-/// Reduces a row into an accumulator, in runs that stay in the first-level cache.
+/// Reduces a row into an accumulator, in runs that stay in the first-level cache, until the result is decided.
 fn row<R: Reducer>(xs: &[R::In], pos: isize, step: isize, acc: &mut R::Acc) {
     for (k, xs) in xs.chunks(RUN).enumerate() {
-        R::merge(acc, dispatch(Row::<R> { xs, pos: pos + step * (k * RUN) as isize, step }));
+        let pos = pos + step * (k * RUN) as isize;
+        if R::decided(acc, pos, step) {
+            return;
+        }
+        let part = dispatch(Row::<R> { acc, xs, pos, step });
+        R::merge(acc, part);
     }
 }
 
