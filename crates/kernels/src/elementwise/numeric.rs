@@ -1,5 +1,8 @@
 //! Scalar functions that the standard library lacks or defines differently from NumPy.
 
+// `!(a < b)` is true of NaN, on purpose.
+#![allow(clippy::neg_cmp_op_on_partial_ord)]
+
 use crate::cast::To;
 use num_complex::{Complex32, Complex64};
 
