@@ -48,7 +48,7 @@ fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
 }
 
 /// Bytes beside the destination while a region of an array is read: chunks are read one after another.
-fn reading(array: &PlanArray) -> u64 {
+pub fn reading(array: &PlanArray) -> u64 {
     if array.raw {
         // Long runs are read into place, short ones through a buffer, with a list of where they go.
         let chunk = chunk_bytes(array, &array.grid);

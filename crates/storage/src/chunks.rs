@@ -22,20 +22,27 @@ pub(crate) struct Inner {
     pub codec: ChunkCodec,
     pub shard: Option<ShardLayout>,
     pub raw: bool,
+    /// Where decoded chunks are kept for other readers.
+    pub cache: Option<Arc<MemoryTier>>,
 }
 
 impl ArrayIo {
     /// Opens the chunks of an array whose metadata is known.
     pub fn new(location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?, location, meta)
+        Self::of(Store::open(location)?, location, meta, None)
+    }
+
+    /// As [`ArrayIo::new`]; chunks that are decoded for a part of them are kept while there is room.
+    pub fn cached(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
+        Self::of(Store::open(location)?, location, meta, Some(tier.clone()))
     }
 
     /// As [`ArrayIo::new`]; the chunks stay in memory while there is room.
     pub fn in_memory(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta)
+        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta, None)
     }
 
-    fn of(store: Store, location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
+    fn of(store: Store, location: &Location, meta: &ArrayMeta, cache: Option<Arc<MemoryTier>>) -> Result<ArrayIo, StorageError> {
         let url = location.to_string();
         let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
         for a in &meta.grid.0 {
@@ -49,7 +56,7 @@ impl ArrayIo {
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
         let shard = ShardLayout::of(meta).map_err(bad)?;
-        Ok(ArrayIo(Arc::new(Inner { array, meta: meta.clone(), store, codec, shard, raw: meta.is_raw(), url: url.clone() })))
+        Ok(ArrayIo(Arc::new(Inner { array, meta: meta.clone(), store, codec, shard, raw: meta.is_raw(), cache, url: url.clone() })))
     }
 
     /// The key of a chunk, relative to the array.
