@@ -87,8 +87,8 @@ unary! {
     Log2 = log::log2 quick log2_quick, single_log::log2 quick log2_quick;
     Log10 = log::log10 quick log10_quick, single_log::log10 quick log10_quick;
     Log1p = log::log1p quick log1p_quick, single_log::log1p quick log1p_quick;
-    Sin = trig::sin large f64::sin;
-    Cos = trig::cos large f64::cos;
+    Sin = trig::sin large f64::sin, single::sin;
+    Cos = trig::cos large f64::cos, single::cos;
     Tan = trig::tan large f64::tan, single::tan;
     Asin = inverse::asin, single::asin;
     Acos = inverse::acos, single::acos;
