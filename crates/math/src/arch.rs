@@ -142,7 +142,7 @@ pub(crate) trait Binary<T>: Copy {
 }
 
 /// Elements a block: several vectors of every kind, so that chains of dependent operations overlap.
-const BLOCK: usize = 64;
+const BLOCK: usize = 128;
 
 /// Blocks after one with special arguments that are not tried with the quick form: data with many NaN have them everywhere.
 const CAREFUL: u32 = 15;
