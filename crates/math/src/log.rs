@@ -1,7 +1,7 @@
 //! log in three bases, log1p, asinh, acosh, atanh: x = 2^k m with m around 1, s = (m - 1) / (m + 1), a polynomial in s^2.
 
 use crate::arch::Arch;
-use crate::bits::{FULL, horner, power, select, two_product};
+use crate::bits::{FULL, horner, power, select};
 use crate::coefficients::*;
 
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;

@@ -77,14 +77,19 @@ pub(crate) fn pow<A: Arch>(x: f64, y: f64) -> f64 {
     select(one, 1.0, power)
 }
 
-/// As [`pow`] for positive normal x and a result far enough from the ends of the range, and whether that is so.
+/// y log(x) as a sum of two numbers, and whether [`pow_end`] makes the same of it as [`pow`]: for positive normal x and a result far
+/// enough from the ends of the range.
 #[inline(always)]
-pub(crate) fn pow_quick<A: Arch>(x: f64, y: f64) -> (f64, bool) {
+pub(crate) fn pow_begin<A: Arch>(x: f64, y: f64) -> (f64, f64, bool) {
     let (k, m) = normal_parts(x);
     let (h, l) = long_log::<A>(k, m);
     let (p, e) = two_product::<A>(y, h);
-    let power = exp_sum_quick::<A>(p, A::fma(y, l, e));
-    (power, regular(x) & (p.abs() < 700.0))
+    (p, A::fma(y, l, e), regular(x) & (p.abs() < 700.0))
+}
+
+#[inline(always)]
+pub(crate) fn pow_end<A: Arch>(h: f64, l: f64) -> f64 {
+    exp_sum_quick::<A>(h, l)
 }
 
 /// The naive formula, for magnitudes that squares do not take out of range: see [`hypot_rare`].

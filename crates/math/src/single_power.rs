@@ -77,12 +77,18 @@ pub(crate) fn pow<A: Arch>(x: f32, y: f32) -> f32 {
     select(one, 1.0, power)
 }
 
-/// As [`pow`] for positive normal x and a result far enough from the ends of the range, and whether that is so.
+/// y log(x) as a sum of two numbers, and whether [`pow_end`] makes the same of it as [`pow`]: for positive normal x and a result far
+/// enough from the ends of the range.
 #[inline(always)]
-pub(crate) fn pow_quick<A: Arch>(x: f32, y: f32) -> (f32, bool) {
+pub(crate) fn pow_begin<A: Arch>(x: f32, y: f32) -> (f32, f32, bool) {
     let (k, m) = normal_parts(x);
     let (h, l) = long_log::<A>(k, m);
     let p = y * h;
-    let (power, k) = reduced_sum::<A>(p, A::fma32(y, l, exact::<A>(y, h, -p)));
-    (f32::from_bits(power.to_bits().wrapping_add(k << 23)), regular(x) & (p.abs() < 87.0))
+    (p, A::fma32(y, l, exact::<A>(y, h, -p)), regular(x) & (p.abs() < 87.0))
+}
+
+#[inline(always)]
+pub(crate) fn pow_end<A: Arch>(h: f32, l: f32) -> f32 {
+    let (y, k) = reduced_sum::<A>(h, l);
+    f32::from_bits(y.to_bits().wrapping_add(k << 23))
 }
