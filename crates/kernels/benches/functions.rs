@@ -5,34 +5,15 @@
 use chunkwise_kernels::{ArrayType, Block, ElementOp, Fused, FusedOp, Kernel, Node, Operand, Part, ReduceOp, Scratch, ViewAxis, cast};
 use chunkwise_types::{DType, Region};
 use divan::Bencher;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt;
 
-/// Large blocks lie in huge pages, as those of NumPy and of the program do. With small ones the benchmark would measure the system, which
-/// maps and clears the pages of every output.
-struct HugePages;
-
-// SAFETY: every block is one of `System`, and advice does not change what it holds.
-unsafe impl GlobalAlloc for HugePages {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the contract is the same.
-        let block = unsafe { System.alloc(layout) };
-        #[cfg(target_os = "linux")]
-        if layout.size() >= 4 << 20 && !block.is_null() {
-            let skipped = block.align_offset(4096);
-            // SAFETY: the pages that begin inside of the block are mapped; a refusal means small pages.
-            unsafe { libc::madvise(block.add(skipped).cast(), layout.size() - skipped, libc::MADV_HUGEPAGE) };
-        }
-        block
-    }
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block is one of `System`.
-        unsafe { System.dealloc(block, layout) };
-    }
-}
+/// The program's own allocator, so that outputs are had as in a task. With one that gives memory back to the system and takes it anew for
+/// every output, the benchmark would measure page faults.
+#[path = "../../cli/src/allocator.rs"]
+mod allocator;
 
 #[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Bytes of an input.
 const BYTES: u64 = 8 << 20;
