@@ -200,7 +200,8 @@ fn complex() {
 #[test]
 fn complex_functions_follow_the_formulas() {
     use ElementOp::*;
-    let all: [(ElementOp, fn(Complex64) -> Complex64); 16] = [
+    type Exact = fn(Complex64) -> Complex64;
+    let all: [(ElementOp, Exact); 16] = [
         (Acos, |z| z.acos()),
         (Acosh, |z| z.acosh()),
         (Asin, |z| z.asin()),
