@@ -7,11 +7,14 @@
 mod boxes;
 mod chunks;
 mod codec;
+mod cursor;
 mod error;
+mod frame;
 mod group;
 mod local;
 mod location;
 mod meta;
+mod object;
 mod read;
 mod shard;
 mod store;
@@ -20,6 +23,7 @@ mod write;
 
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
+pub use cursor::Cursor;
 pub use error::StorageError;
 pub use group::{NodeKind, TreeNode, consolidate, ensure_group, list_tree};
 pub use location::Location;

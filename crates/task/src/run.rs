@@ -8,8 +8,9 @@ use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule};
 use chunkwise_plan::{Program, Stage, StageOutput, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{Elements, StorageError};
+use chunkwise_storage::{Cursor, Elements, StorageError};
 use chunkwise_types::{Region, unravel};
+use std::collections::BTreeMap;
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -42,7 +43,7 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     }
     let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
     let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0 };
+    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, cursors: BTreeMap::new() };
     let written = run.evaluate(s, &regions)?;
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
 }
@@ -76,6 +77,8 @@ struct Run<'a> {
     /// The task writes more than one chunk.
     many: bool,
     bytes_read: u64,
+    /// By step, where leaves that are read in bands are open.
+    cursors: BTreeMap<usize, Cursor>,
 }
 
 impl Run<'_> {
@@ -91,15 +94,15 @@ impl Run<'_> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
-    /// Loads the leaves that `which` names at the regions where they are demanded.
-    fn load(&mut self, demands: &Demands, which: impl Fn(usize) -> bool, known: &mut Known) -> Result<(), TaskError> {
+    /// Loads the leaves whose entry in `banded` is `bands` at the regions where they are demanded.
+    fn load(&mut self, demands: &Demands, banded: &[bool], bands: bool, known: &mut Known) -> Result<(), TaskError> {
         // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
         let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
         let arrays = &self.ctx.plan.arrays;
         let order = memory::load_order(arrays, self.program);
         let reads: Vec<usize> = order
             .into_iter()
-            .filter(|&k| which(k))
+            .filter(|&k| banded[k] == bands)
             .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
             .collect();
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
@@ -113,7 +116,11 @@ impl Run<'_> {
                 let io = self.ctx.array(name);
                 let mut read = 0;
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    read = io.read_region(region, bytes)?.bytes_read;
+                    read = match bands {
+                        true => io.read_piece(region, self.cursors.entry(k).or_default(), bytes)?,
+                        false => io.read_region(region, bytes)?,
+                    }
+                    .bytes_read;
                     Ok(())
                 })
                 .map_err(self.storage())?;
@@ -135,7 +142,7 @@ impl Run<'_> {
         for band in e.bands.cut(e.pass, part) {
             if e.banded() {
                 let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
-                self.load(&demands, |k| e.bands.banded[k], known)?;
+                self.load(&demands, &e.bands.banded, true, known)?;
             }
             for tile in e.pass.tiles_of(&band) {
                 self.check()?;
@@ -179,7 +186,7 @@ impl Run<'_> {
             for window in &phase.windows {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-                self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
+                self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
@@ -191,6 +198,7 @@ impl Run<'_> {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
+            self.cursors.clear();
             for (fold, (k, region)) in folds.into_iter().zip(&phase.folds) {
                 let block = fold.finish().map_err(self.kernel(*k))?;
                 known[*k].push(Part { region: region.clone(), block });
@@ -198,7 +206,7 @@ impl Run<'_> {
         }
         let pass = schedule.output_pass(self.program);
         let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-        self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
+        self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
             let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
