@@ -33,6 +33,27 @@ pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()
     file.read_exact(out)
 }
 
+/// Files from this size on are read ahead.
+const LARGE: u64 = 1 << 20;
+
+/// Opens a file, and tells the system that it will be read from its beginning to its end. `None` if there is no such file.
+pub(crate) fn open(path: &Path) -> Result<Option<(File, u64)>> {
+    let file = match File::open(path) {
+        Err(e) if is_missing(&e) => return Ok(None),
+        other => other?,
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Ok(None);
+    }
+    #[cfg(target_os = "linux")]
+    if meta.len() >= LARGE {
+        // Only advice: a filesystem that does not take it reads as before.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+    }
+    Ok(Some((file, meta.len())))
+}
+
 /// A name beside `path` that no other writer uses. Names with `#` and digits are those that `object_store` takes for unfinished
 /// uploads and leaves out of listings.
 fn staging(path: &Path) -> PathBuf {

@@ -157,19 +157,8 @@ impl Store {
             return Ok(self.get(key)?.map(Object::Memory));
         };
         count(0, 1);
-        let open = || -> std::io::Result<Object> {
-            let file = std::fs::File::open(&file)?;
-            let meta = file.metadata()?;
-            if !meta.is_file() {
-                return Err(std::io::ErrorKind::NotFound.into());
-            }
-            Ok(Object::File(file, meta.len()))
-        };
-        match open() {
-            Ok(object) => Ok(Some(object)),
-            Err(e) if local::is_missing(&e) => Ok(None),
-            Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
-        }
+        let opened = local::open(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
+        Ok(opened.map(|(file, size)| Object::File(file, size)))
     }
 
     /// Counts bytes that were read from an open object.
