@@ -7,6 +7,7 @@ use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request};
 use chunkwise_storage::{Location, MemoryTier, StorageError};
 use chunkwise_task::{TaskContext, TaskError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -57,7 +58,7 @@ impl Session {
                 chunkwise_types::ByteSize(RESERVED)
             )));
         }
-        let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir };
+        let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
         Ok(Session { spec, fusion: Fusion::On })
     }
 

@@ -3,7 +3,7 @@
 use crate::log::{Log, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::{Event, RunError, RunReport, StageInfo, ThreadExecutor, resume};
-use chunkwise_plan::ArrayRole;
+use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::Store;
 use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
 use std::collections::{HashMap, HashSet};
@@ -88,7 +88,12 @@ impl Driver {
         let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
         store.put("plan.json", text)?;
         let mut log = Log::open(&ctx.run_dir)?;
-        let mut report = RunReport { id: plan.id(), skipped: done.iter().map(Done::count).sum(), ..RunReport::default() };
+        let mut report = RunReport {
+            id: plan.id(),
+            skipped: done.iter().map(Done::count).sum(),
+            requests: vec![Requests::default(); plan.stages.len()],
+            ..RunReport::default()
+        };
         let stages =
             plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
@@ -177,6 +182,7 @@ impl Driver {
                     log.add(&r)?;
                     report.tasks += 1;
                     report.bytes_read += r.bytes_read;
+                    report.requests[id.0] = report.requests[id.0].plus(r.requests);
                     let bytes_written = r.written.iter().map(|w| w.bytes).sum();
                     report.bytes_written += bytes_written;
                     events(&Event::TaskFinished { stage: id.0, task: id.1, bytes_read: r.bytes_read, bytes_written, seconds: r.seconds });

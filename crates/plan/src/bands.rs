@@ -23,7 +23,7 @@ pub struct Bands {
 
 /// True if byte ranges of this array cost no more than the bytes.
 fn ranges(array: &PlanArray) -> bool {
-    array.raw && !keeps(array) && (array.url.starts_with("file:") || !array.url.contains("://"))
+    array.raw && array.in_flight == 0 && !keeps(array) && (array.url.starts_with("file:") || !array.url.contains("://"))
 }
 
 impl Bands {

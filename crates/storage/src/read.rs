@@ -14,6 +14,10 @@ pub struct ReadStats {
     pub bytes_read: u64,
     /// Chunks.
     pub chunks: u64,
+    /// Objects or ranges that were asked for.
+    pub gets: u64,
+    /// Sizes that were asked for.
+    pub heads: u64,
 }
 
 /// Ranges of an object that are nearer to each other than this are fetched as one.
@@ -40,12 +44,24 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
+        if inner.in_flight > 0 {
+            return self.read_ahead(region, out);
+        }
         for index in boxes::indices(&inner.meta.grid.touched(region)) {
-            let chunk = inner.meta.grid.region(&index);
-            let Some(common) = chunk.intersect(region) else { continue };
+            self.read_one(&index, region, out, &mut stats)?;
+        }
+        Ok(stats)
+    }
+
+    /// Reads what a region needs of one chunk.
+    pub(crate) fn read_one(&self, index: &[u64], region: &Region, out: &mut [u8], stats: &mut ReadStats) -> Result<(), StorageError> {
+        let inner = &*self.0;
+        {
+            let chunk = inner.meta.grid.region(index);
+            let Some(common) = chunk.intersect(region) else { return Ok(()) };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
-            let key = self.chunk_key(&index);
-            stats.chunks += 1;
+            let key = self.chunk_key(index);
+            (stats.chunks, stats.gets) = (stats.chunks + 1, stats.gets + 1);
             let found = match &inner.shard {
                 Some(layout) => self.read_shard(layout, &key, &from, out, (&region.shape, &to.start))?,
                 None if inner.raw => self.read_raw(&key, &from, out, (&region.shape, &to.start))?,
@@ -66,7 +82,7 @@ impl ArrayIo {
                 None => self.fill(out, (&region.shape, &to.start), &from.shape),
             }
         }
-        Ok(stats)
+        Ok(())
     }
 
     /// Reads the runs of a box of a chunk that is stored as it is in memory. `None` if it is not stored.
@@ -190,7 +206,7 @@ impl ArrayIo {
         Ok(Some(read))
     }
 
-    fn fill(&self, out: &mut [u8], to: (&[u64], &[u64]), shape: &[u64]) {
+    pub(crate) fn fill(&self, out: &mut [u8], to: (&[u64], &[u64]), shape: &[u64]) {
         let (item, value) = (self.0.meta.dtype.size() as usize, self.0.codec.fill());
         // The runs of a box in one buffer: those of a copy onto itself.
         let _ = boxes::runs(shape, item, to, to, |_, t, n| {

@@ -46,6 +46,8 @@ impl TaskContext {
     /// Opens every array of a plan. Nothing is written.
     pub fn open(plan: Plan) -> Result<TaskContext, TaskError> {
         plan.validate()?;
+        chunkwise_storage::configure(&plan.spec.storage)
+            .map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
         let at = |array: &str| {
             let array = array.to_string();
             move |source| TaskError::Open { array, source }
@@ -88,7 +90,7 @@ impl TaskContext {
                     problem: "the plan says that its chunks are stored raw, but they are encoded; plan again".into(),
                 }));
             }
-            let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
+            let io = ArrayIo::new(&location, &meta).map_err(at(name))?.with_in_flight(array.in_flight);
             arrays.insert(name.clone(), Opened { location, meta, io });
         }
         Ok(TaskContext { plan, run_dir, arrays })
@@ -99,7 +101,8 @@ impl TaskContext {
         for (name, opened) in &mut self.arrays {
             if self.plan.arrays[name].role == ArrayRole::Intermediate {
                 opened.io = ArrayIo::in_memory(&opened.location, &opened.meta, tier)
-                    .map_err(|source| TaskError::Open { array: name.clone(), source })?;
+                    .map_err(|source| TaskError::Open { array: name.clone(), source })?
+                    .with_in_flight(self.plan.arrays[name].in_flight);
             }
         }
         Ok(self)

@@ -7,8 +7,8 @@ use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule};
-use chunkwise_plan::{Program, Stage, StageOutput, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{Elements, StorageError};
+use chunkwise_plan::{Program, Requests, Stage, StageOutput, TaskReport, WrittenChunk, memory};
+use chunkwise_storage::{ChunkWritten, Elements, ReadStats, StorageError, Uploads};
 use chunkwise_types::{Region, unravel};
 
 /// Bytes that this task needs, known before it reads anything.
@@ -42,9 +42,15 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     }
     let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
     let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0 };
+    let in_flight = s.outputs.iter().map(|o| ctx.plan.arrays[&o.array].in_flight).max().unwrap_or(0);
+    let uploads = Uploads::new(in_flight);
+    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests: Requests::default(), uploads };
     let written = run.evaluate(s, &regions)?;
-    Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
+    let rest = run.uploads.finish().map_err(run.storage())?;
+    run.tell(&rest);
+    let requests = Requests { puts: run.uploads.puts(), ..run.requests };
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, requests, seconds, projected_mem: need })
 }
 
 /// A pass with what is found out about it once.
@@ -76,6 +82,9 @@ struct Run<'a> {
     /// The task writes more than one chunk.
     many: bool,
     bytes_read: u64,
+    requests: Requests,
+    /// Chunks that are being written while the next ones are computed.
+    uploads: Uploads<WrittenChunk>,
 }
 
 impl Run<'_> {
@@ -111,13 +120,15 @@ impl Run<'_> {
             for region in &demands[k] {
                 self.check()?;
                 let io = self.ctx.array(name);
-                let mut read = 0;
+                let mut read = ReadStats::default();
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    read = io.read_region(region, bytes)?.bytes_read;
+                    read = io.read_region(region, bytes)?;
                     Ok(())
                 })
                 .map_err(self.storage())?;
-                self.bytes_read += read;
+                self.bytes_read += read.bytes_read;
+                self.requests.gets += read.gets;
+                self.requests.heads += read.heads;
                 known[k].push(Part { region: region.clone(), block });
             }
         }
@@ -245,8 +256,15 @@ impl Run<'_> {
         Some(found)
     }
 
-    /// Writes the whole chunks of every output, in the order of the grid.
-    fn write(&self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
+    /// Tells the executor of chunks that are written, where a task has several.
+    fn tell(&self, written: &[WrittenChunk]) {
+        if self.many {
+            written.iter().for_each(|chunk| self.watch.wrote(self.stage, self.task, chunk));
+        }
+    }
+
+    /// Writes the whole chunks of every output, in the order of the grid; to object stores they may still be on their way.
+    fn write(&mut self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
         let mut written = Vec::new();
         for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
             let io = self.ctx.array(&output.array);
@@ -261,23 +279,28 @@ impl Run<'_> {
                 }
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
-                let done = match block.as_bytes() {
-                    Some(data) => io.write_chunk(&index, Elements { data, shape: &region.shape, start: &inside.start }),
+                let mut send = |elements: Elements<'_>| {
+                    let report = |done: &ChunkWritten| WrittenChunk {
+                        array: output.array.clone(),
+                        chunk: index.clone(),
+                        bytes: done.bytes,
+                        xxh3: format!("{:016x}", done.xxh3),
+                    };
+                    self.uploads.send(io, &index, elements, |done| {
+                        let chunk = report(done);
+                        written.push(chunk.clone());
+                        chunk
+                    })
+                };
+                let sent = match block.as_bytes() {
+                    Some(data) => send(Elements { data, shape: &region.shape, start: &inside.start }),
                     None => {
                         let piece = block.slice(&inside).contiguous();
-                        io.write_chunk(&index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                        send(Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
                     }
                 };
-                let done = done.map_err(self.storage())?;
-                written.push(WrittenChunk {
-                    array: output.array.clone(),
-                    chunk: index,
-                    bytes: done.bytes,
-                    xxh3: format!("{:016x}", done.xxh3),
-                });
-                if let Some(chunk) = written.last().filter(|_| self.many) {
-                    self.watch.wrote(self.stage, self.task, chunk);
-                }
+                let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
+                self.tell(&done);
             }
         }
         Ok(written)
