@@ -63,9 +63,34 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     store.put("zarr.json", root.to_string().into_bytes())
 }
 
-/// Every group and array of a store.
+/// The nodes that the consolidated metadata of a v3 group names: for stores that cannot be listed.
+fn consolidated(location: &Location, root: &Value) -> Option<Vec<TreeNode>> {
+    let nodes = root.pointer("/consolidated_metadata/metadata")?.as_object()?;
+    let node = |path: &str, doc: &Value| {
+        let url = location.join(path).to_string();
+        let group = doc.get("node_type").and_then(Value::as_str) == Some("group");
+        let kind = if group {
+            NodeKind::Group(doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default())
+        } else {
+            NodeKind::Array(from_document(&url, doc.clone(), 3).map(Box::new).map_err(|e| e.to_string()))
+        };
+        TreeNode { path: path.to_string(), kind }
+    };
+    let mut out = vec![node("", root)];
+    out.extend(nodes.iter().filter(|(path, _)| !path.split('/').any(|p| p.is_empty() || p == "..")).map(|(path, doc)| node(path, doc)));
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    Some(out)
+}
+
+/// Every group and array of a store. Of a store that cannot be listed (http), those that its consolidated metadata names.
 pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
     let store = Store::open(location)?;
+    if !store.can_list()
+        && let Some(root) = read(&store, "zarr.json")?
+        && let Some(nodes) = consolidated(location, &root)
+    {
+        return Ok(nodes);
+    }
     let mut out = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(path) = folders.pop() {
@@ -89,6 +114,12 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
         };
         if let Some(kind) = kind {
             if matches!(kind, NodeKind::Group(_)) {
+                if !store.can_list() {
+                    let detail = "what is in the group is not known: the server cannot be listed, and the group has no consolidated metadata; \
+                                  name an array in it"
+                        .into();
+                    return Err(StorageError::Unsupported { url: url.to_string(), detail });
+                }
                 folders.extend(store.list_dirs(&path)?.into_iter().map(|n| key(&n)));
             }
             out.push(TreeNode { path, kind });

@@ -94,6 +94,23 @@ impl Store {
         self.location.is_remote()
     }
 
+    /// True if it can say what it holds. Web servers cannot, nor can anything be written to them.
+    pub fn can_list(&self) -> bool {
+        !self.remote.scheme.starts_with("http")
+    }
+
+    fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
+        if self.can_list() {
+            return Ok(());
+        }
+        let detail = match action {
+            "list" => "a web server cannot be listed; name an array, or a group with consolidated metadata",
+            _ => "http and https URLs can only be read; write to a folder, s3://, gs:// or az://",
+        };
+        let detail = detail.into();
+        Err(StorageError::Store { action, url: self.url(key), detail, transient: false })
+    }
+
     pub(crate) fn held(&self, key: &str) -> Option<Bytes> {
         self.memory.as_ref()?.get(&self.url(key))
     }
@@ -226,6 +243,7 @@ impl Store {
 
     /// Writes an object, whole or not at all.
     pub fn put<'a>(&self, key: &str, data: impl Into<Cow<'a, [u8]>>) -> Result<(), StorageError> {
+        self.check_full("write", key)?;
         let (path, mut data) = (self.key(key)?, data.into());
         if let Some(tier) = &self.memory {
             let plain = Store { memory: None, ..self.clone() };
@@ -288,6 +306,7 @@ impl Store {
 
     /// Starts to write an object, and says how many requests that will take; where that takes no time it is written at once.
     pub(crate) fn start_put(&self, key: &str, data: Cow<'_, [u8]>) -> Result<Option<Pending<u64>>, StorageError> {
+        self.check_full("write", key)?;
         let mut data = data;
         if !self.is_remote() {
             return self.put(key, data).map(|()| None);
@@ -319,6 +338,7 @@ impl Store {
 
     /// Deletes an object; it need not exist.
     pub fn delete(&self, key: &str) -> Result<(), StorageError> {
+        self.check_full("delete", key)?;
         let path = self.key(key)?;
         if let Some(tier) = &self.memory {
             tier.delete(&self.url(key));
@@ -331,6 +351,7 @@ impl Store {
 
     /// Deletes everything below a key, and says how many objects that was.
     pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
+        self.check_full("delete", key)?;
         let path = self.key(key)?;
         if let Some(tier) = &self.memory {
             tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
@@ -350,6 +371,7 @@ impl Store {
 
     /// Every object below a key with its size; keys are relative to this store.
     pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
+        self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
         let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
@@ -368,6 +390,7 @@ impl Store {
 
     /// The names of the folders directly below a key.
     pub fn list_dirs(&self, key: &str) -> Result<Vec<String>, StorageError> {
+        self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
         let found = self.wait("list", key, self.remote.store.list_with_delimiter(Some(&path)))?;

@@ -50,8 +50,8 @@ impl<T> Uploads<T> {
                 self.sent.push_back((pending, n, tag));
             }
             None => {
-                // Files and memory: one request, if it is one.
-                self.puts += 1;
+                // A file; or it stays in memory instead of going to an object store.
+                self.puts += u64::from(!io.store().is_remote());
                 self.done.push(tag);
             }
         }
