@@ -98,7 +98,7 @@ class GcsFake:
 
     @property
     def env(self):
-        return {"GOOGLE_BASE_URL": self.url, "GOOGLE_SKIP_SIGNATURE": "true", "GOOGLE_ALLOW_HTTP": "true"}
+        return {"GOOGLE_BASE_URL": self.url, "GOOGLE_BEARER_TOKEN": "fake", "GOOGLE_ALLOW_HTTP": "true"}
 
     def __enter__(self):
         self._thread = threading.Thread(target=self.server.serve_forever, daemon=True)

@@ -8,6 +8,7 @@ import asyncio
 import collections
 import re
 import threading
+import time
 import xml.sax.saxutils
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -43,6 +44,7 @@ class Seen:
     bytes_in: int = 0
     bytes_out: int = 0
     headers: dict = field(default_factory=dict)
+    start: float = field(default_factory=time.monotonic)
 
     @property
     def kind(self):

@@ -123,7 +123,7 @@ def s3_env(url, key="test", secret="test"):
 class RcloneS3(Server):
     """S3 over a folder; it checks signatures. A bucket is a folder of `root`."""
 
-    accepted = (200, 403)
+    accepted = (200, 400, 403)
 
     def __init__(self, root, key="AKTEST", secret="correct-secret"):
         super().__init__()

@@ -240,7 +240,7 @@ fn time_coordinate(sources: &[Location], place: Option<(&Array, usize)>, dim: &s
         ));
     }
     let found = match origin {
-        Origin::Unknown => sources.iter().filter_map(Location::parent).find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
+        Origin::Unknown => coordinates::groups_of(sources).into_iter().find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
         _ => coordinates::moved(&origin, dim, sources).and_then(time),
     };
     found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
@@ -254,12 +254,13 @@ impl Pipeline {
 
     /// Writes coordinates and group metadata beside the outputs.
     pub fn finish(&self) -> Result<(), Error> {
+        let mut groups = Vec::new();
         for r in &self.requests {
             let mut sources = self.sources.clone();
             sources.extend(stored_sources(&r.array));
-            coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?;
+            groups.extend(coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?);
         }
-        Ok(())
+        coordinates::consolidate_all(groups)
     }
 
     /// A pipeline of arrays that were made without a file.

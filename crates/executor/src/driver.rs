@@ -70,14 +70,19 @@ impl Driver {
             executor.leave(have);
             done
         } else {
+            let mut replaced = Vec::new();
             for name in &outputs {
                 let url = ctx.array_location(name);
                 let there = !Store::open(url)?.list("")?.is_empty();
                 if there && !options.overwrite {
                     return Err(RunError::OutputExists { url: url.to_string() });
                 }
+                // Folders may be left of what a filesystem held.
+                if there || !url.is_remote() {
+                    replaced.push(name);
+                }
             }
-            for name in &outputs {
+            for name in replaced {
                 // First the metadata: a half-deleted array must not open.
                 ctx.unpublish(name).map_err(unusable)?;
                 ctx.clear(name).map_err(unusable)?;

@@ -48,6 +48,8 @@ enum What {
 }
 
 struct Asked {
+    /// How many requests were made before this one.
+    number: u64,
     piece: Piece,
     answer: Option<Pending<Option<Fetched>>>,
     length: Arc<AtomicU64>,
@@ -60,6 +62,7 @@ struct Index {
     whole: bool,
     size: Option<u64>,
     wanted: Vec<Vec<u64>>,
+    number: u64,
     answer: Pending<Option<Fetched>>,
 }
 
@@ -120,7 +123,7 @@ impl Ahead<'_> {
                 What::Chunk => None,
                 What::Runs { range, .. } | What::Inner { range, .. } => Some(GetRange::Bounded(range.clone())),
                 What::Plain | What::Missing { .. } | What::Nothing => {
-                    self.asked.push_back(Asked { piece, answer: None, length });
+                    self.asked.push_back(Asked { number: self.stats.gets, piece, answer: None, length });
                     continue;
                 }
             };
@@ -129,7 +132,7 @@ impl Ahead<'_> {
             let most = piece.bound.saturating_mul(2).saturating_add(1 << 20);
             let answer = Some(self.io.0.store.start_get(&key, range, most, length.clone())?);
             self.stats.gets += 1;
-            self.asked.push_back(Asked { piece, answer, length });
+            self.asked.push_back(Asked { number: self.stats.gets, piece, answer, length });
         }
     }
 
@@ -191,11 +194,12 @@ impl Ahead<'_> {
             };
             let answer = inner.store.start_get(&key, Some(range), n, length)?;
             self.stats.gets += 1;
-            self.indices.push_back(Index { index, from, whole: !part, size, wanted, answer });
+            self.indices.push_back(Index { index, from, whole: !part, size, wanted, number: self.stats.gets, answer });
         }
-        let wait = self.asked.is_empty() && self.located.is_empty();
         let Some(next) = self.indices.pop_front() else { return Ok(false) };
-        if !wait && !next.answer.is_done() {
+        // It comes before the piece that would be waited for otherwise if it was asked for before that.
+        let first = self.asked.front().is_none_or(|a| next.number < a.number);
+        if !first && !next.answer.is_done() {
             self.indices.push_front(next);
             return Ok(false);
         }
@@ -248,7 +252,7 @@ impl Ahead<'_> {
     /// Waits for a piece and puts its elements where they belong.
     fn place(&mut self, asked: Asked, out: &mut [u8]) -> Result<(), StorageError> {
         let inner = &*self.io.0;
-        let Asked { piece: Piece { index, what, .. }, answer, length } = asked;
+        let Asked { piece: Piece { index, what, .. }, answer, length, .. } = asked;
         let Some((from, to)) = self.part(&index) else { return Ok(()) };
         let to = (&self.region.shape[..], &to[..]);
         let key = self.io.chunk_key(&index);

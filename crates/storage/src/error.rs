@@ -141,12 +141,17 @@ impl StorageError {
             "InvalidClientTokenId",
             "AuthFailure",
         ];
-        if WRONG.contains(&code) || matches!(e, object_store::Error::Unauthenticated { .. }) {
+        let status = status_of(&text);
+        if WRONG.contains(&code) || status == Some(401) || matches!(e, object_store::Error::Unauthenticated { .. }) {
+            return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
+        }
+        // The credentials themselves are asked for at a server, which may refuse that.
+        if text.contains("token request") || text.contains("169.254.169.254") {
             return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
         }
         match e {
             object_store::Error::NotFound { .. } => return StorageError::NotFound { url },
-            object_store::Error::PermissionDenied { .. } => {
+            _ if status == Some(403) || matches!(e, object_store::Error::PermissionDenied { .. }) => {
                 // S3 says so of objects that are not there, too, to those who may not list the bucket.
                 let hint = if store.scheme == "s3" && action == "read" {
                     "; without the right to list the bucket (s3:ListBucket) S3 also says this of objects that do not exist"
@@ -160,7 +165,7 @@ impl StorageError {
             }
             _ => {}
         }
-        let status = status_of(&text);
+        let no_ranges = text.contains("non-partial response") || text.contains("Range request not supported");
         let detail = match status {
             Some(429 | 503) => format!(
                 "the store asked to slow down, and did so to the last of the repeated requests ({detail}); \
@@ -169,7 +174,7 @@ impl StorageError {
             _ if text.contains("Received redirect") => {
                 format!("the store is elsewhere ({detail}); set the bucket's region (AWS_REGION, or region in the storage options)")
             }
-            _ if text.contains("non-partial response") => {
+            _ if no_ranges => {
                 format!("the server does not serve ranges of a file ({detail}); a server for Zarr data must")
             }
             _ if status.is_none() && store.endpoint.is_some() && !text.contains("://") => {
@@ -178,7 +183,7 @@ impl StorageError {
             _ => detail,
         };
         let passing = !matches!(status, Some(300..=499)) || matches!(status, Some(408 | 409 | 429));
-        let never = text.contains("non-partial response") || text.contains("at most") || text.contains("Received redirect");
+        let never = no_ranges || text.contains("at most") || text.contains("Received redirect");
         StorageError::Store { action, url, detail, transient: !local && passing && !never }
     }
 }

@@ -23,7 +23,11 @@ pub enum NodeKind {
 }
 
 fn read(store: &Store, key: &str) -> Result<Option<Value>, StorageError> {
-    let Some(data) = store.get(key)? else { return Ok(None) };
+    parsed(store, key, store.get(key)?)
+}
+
+fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option<Value>, StorageError> {
+    let Some(data) = data else { return Ok(None) };
     serde_json::from_slice(&data)
         .map(Some)
         .map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
@@ -46,9 +50,14 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        for name in store.list_dirs(&folder)? {
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            if let Some(doc) = read(&store, &format!("{path}/zarr.json"))? {
+        let below: Vec<String> = store
+            .list_dirs(&folder)?
+            .into_iter()
+            .map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") })
+            .collect();
+        let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
+        for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all(&keys)?) {
+            if let Some(doc) = parsed(&store, key, data)? {
                 if doc.get("node_type").and_then(Value::as_str) == Some("group") {
                     folders.push(path.clone());
                 }

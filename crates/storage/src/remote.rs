@@ -188,7 +188,10 @@ fn s3(bucket: &str, o: &StoreOptions) -> Opened {
         b = b.with_token(p.session_token.clone().unwrap_or_default());
     } else if !in_environment {
         let elsewhere = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-        let machine = || answers("169.254.169.254:80") || variable("AWS_METADATA_ENDPOINT").is_some();
+        let machine = || {
+            variable("AWS_METADATA_ENDPOINT").is_some()
+                || machine_answers("PUT /latest/api/token HTTP/1.1\r\nHost: 169.254.169.254\r\nX-aws-ec2-metadata-token-ttl-seconds: 60")
+        };
         if !elsewhere.iter().any(|v| variable(v).is_some()) && !machine() {
             return Err("there are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with keys in \
                  ~/.aws/credentials, or, for public data, anonymous: true in the storage options (AWS_SKIP_SIGNATURE=true)"
@@ -233,7 +236,7 @@ fn gs(bucket: &str, o: &StoreOptions) -> Opened {
         b = b.with_skip_signature(true);
     } else if !known.iter().chain(&["SERVICE_ACCOUNT", "GOOGLE_BEARER_TOKEN"]).any(|v| variable(v).is_some())
         && !own.is_some_and(|p| p.exists())
-        && !answers("169.254.169.254:80")
+        && !machine_answers("GET /computeMetadata/v1/ HTTP/1.1\r\nHost: metadata.google.internal\r\nMetadata-Flavor: Google")
     {
         return Err("there are no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, run `gcloud auth \
              application-default login`, or, for public data, set anonymous: true in the storage options (GOOGLE_SKIP_SIGNATURE=true)"
@@ -269,7 +272,10 @@ fn az(container: &str, o: &StoreOptions) -> Opened {
     let known = [K::AccessKey, K::SasKey, K::Token, K::ClientSecret, K::FederatedTokenFile, K::MsiEndpoint, K::UseAzureCli];
     if anonymous {
         b = b.with_skip_signature(true);
-    } else if !emulator && !known.into_iter().any(|k| get(&b, k).is_some()) && !answers("169.254.169.254:80") {
+    } else if !emulator
+        && !known.into_iter().any(|k| get(&b, k).is_some())
+        && !machine_answers("GET /metadata/instance?api-version=2021-02-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true")
+    {
         return Err("there are no Azure credentials: set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY or AZURE_STORAGE_TOKEN, the \
              variables of a service principal (AZURE_STORAGE_CLIENT_ID, ..._CLIENT_SECRET, ..._TENANT_ID), AZURE_USE_AZURE_CLI=true, or, \
              for public data, anonymous: true in the storage options"
@@ -297,10 +303,22 @@ fn http(scheme: &str, host: &str, o: &StoreOptions) -> Opened {
     Ok((Arc::new(b.build().map_err(|e| e.to_string())?), Some(url)))
 }
 
-/// True if something listens there: the service that tells a cloud machine its credentials. It answers at once, or not at all.
-fn answers(address: &str) -> bool {
-    let address = address.parse();
-    address.is_ok_and(|a| TcpStream::connect_timeout(&a, Duration::from_millis(500)).is_ok())
+/// The service that tells a machine in a cloud its credentials answers at once, at an address that leads nowhere elsewhere.
+const MACHINE: &str = "169.254.169.254:80";
+
+/// True if that service is there and grants this request.
+fn machine_answers(request: &str) -> bool {
+    use std::io::{Read, Write};
+    let ask = || -> Option<bool> {
+        let wait = Duration::from_millis(500);
+        let mut stream = TcpStream::connect_timeout(&MACHINE.parse().ok()?, wait).ok()?;
+        stream.set_read_timeout(Some(2 * wait)).ok()?;
+        stream.write_all(format!("{request}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").as_bytes()).ok()?;
+        let mut status = [0u8; 12];
+        stream.read_exact(&mut status).ok()?;
+        Some(status.ends_with(b" 200"))
+    };
+    ask().unwrap_or(false)
 }
 
 /// Refuses an endpoint at which nothing listens, before requests are repeated for a minute.

@@ -174,6 +174,16 @@ impl Store {
         }
     }
 
+    /// Several objects, asked for at once where that is worth it.
+    pub fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Bytes>>, StorageError> {
+        if !self.is_remote() || self.memory.is_some() {
+            return keys.iter().map(|k| self.get(k)).collect();
+        }
+        let asked: Vec<_> =
+            keys.iter().map(|k| self.start_get(k, None, u64::MAX, Arc::default())).collect::<Result<_, StorageError>>()?;
+        asked.into_iter().map(|a| Ok(a.wait()?.map(|f| f.data))).collect()
+    }
+
     /// The size of an object, `None` if there is none.
     pub fn size(&self, key: &str) -> Result<Option<u64>, StorageError> {
         if let Some(data) = self.held(key) {
