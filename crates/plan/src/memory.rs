@@ -47,20 +47,15 @@ fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
     chunkwise_types::volume(&grid.stored_shape()).saturating_mul(array.dtype.size())
 }
 
-/// Bytes beside the destination while a region of an array is read.
-fn reading(array: &PlanArray) -> u64 {
-    let one = one_by_one(array);
-    if array.in_flight == 0 {
-        return one;
-    }
-    // What is under way, or one piece that is larger, and what `one_by_one` counts: the chunk that is decoded meanwhile, and indices.
-    let stored = chunk_bytes(array, &array.grid);
-    let all = encoded(stored).saturating_mul(array.grid.count());
-    one.saturating_add(array.in_flight.min(all))
+/// Bytes of an array that are under way from an object store, whatever is read of it right now: what comes next is asked for early.
+fn under_way(array: &PlanArray) -> u64 {
+    let all = encoded(chunk_bytes(array, &array.grid)).saturating_mul(array.grid.count());
+    array.in_flight.min(all)
 }
 
-/// Bytes beside the destination while chunks are read one after another, as from files.
-fn one_by_one(array: &PlanArray) -> u64 {
+/// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
+/// what can be under way.
+fn reading(array: &PlanArray) -> u64 {
     if array.raw {
         // Long runs are read into place, short ones through a buffer, with a list of where they go.
         let chunk = chunk_bytes(array, &array.grid);
@@ -156,7 +151,12 @@ fn pass_need(
             peak = peak.max(leaves.saturating_add(reading(array)));
         }
     }
+    // What is under way stays so while a tile is computed.
+    let read = (0..program.steps.len()).filter(|&k| !pass.demands[k].is_empty());
+    let asked = read.filter_map(|k| program.steps[k].read.as_ref().and_then(|name| arrays.get(name))).map(under_way);
+    let asked = asked.fold(0, u64::saturating_add);
     let buffers = peak.saturating_sub(leaves);
+    let leaves = leaves.saturating_add(asked);
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
     let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;

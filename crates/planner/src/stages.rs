@@ -138,7 +138,7 @@ impl Draft {
     /// Bytes that a task may have under way to an object store at once: enough to fill a fast line whose answers come late, but a
     /// modest part of what the task may use. None for files.
     fn in_flight(&self, url: &str) -> u64 {
-        if chunkwise_types::is_remote(url) { (self.target() / 4).clamp(MIN_IN_FLIGHT, MAX_IN_FLIGHT) } else { 0 }
+        if chunkwise_types::is_remote(url) { (self.target() / 8).clamp(MIN_IN_FLIGHT, MAX_IN_FLIGHT) } else { 0 }
     }
 
     /// Bytes that one of the tasks that run at once should use.

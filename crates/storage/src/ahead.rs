@@ -1,8 +1,9 @@
 //! Reading from object stores: while a chunk is decoded, those that come next are under way.
 //!
 //! A region is cut into pieces, each one request: an encoded chunk; a range of a raw chunk; inner chunks of a shard that lie together.
-//! Pieces are asked for in order, as many as the array's budget of bytes allows, and placed in order. No request only asks for a size:
-//! answers say how large the whole object is, and the index of a shard is a range that counts from the end.
+//! Pieces are asked for in order, as many as the array's budget of bytes allows, and placed in order. A reader that is told which regions
+//! come next asks for theirs as well. No request only asks for a size: answers say how large the whole object is, and the index of a
+//! shard is a range that counts from the end.
 
 use crate::boxes;
 use crate::chunks::ArrayIo;
@@ -12,7 +13,7 @@ use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::store::Pending;
 use crate::StorageError;
 use bytes::Bytes;
-use chunkwise_types::{ChunkGrid, Region, ravel};
+use chunkwise_types::{ChunkGrid, Region, ravel, unravel};
 use object_store::GetRange;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,8 +25,16 @@ const MOST: usize = 256;
 /// Larger indices of shards are read in part, after a request for the size.
 const WHOLE_INDEX: u64 = 256 << 10;
 
+/// A region to be read.
+struct Place {
+    number: u64,
+    region: Region,
+    touched: Region,
+}
+
 /// What one request is for.
 struct Piece {
+    place: Arc<Place>,
     index: Vec<u64>,
     what: What,
     /// More bytes than it can have.
@@ -55,22 +64,29 @@ struct Asked {
     length: Arc<AtomicU64>,
 }
 
-/// The index of a shard that was asked for.
+/// The index of a shard that was asked for, or a shard that needs none.
 struct Index {
+    place: Arc<Place>,
     index: Vec<u64>,
-    from: u64,
-    whole: bool,
-    size: Option<u64>,
-    wanted: Vec<Vec<u64>>,
     number: u64,
-    answer: Pending<Option<Fetched>>,
+    state: IndexState,
 }
 
-/// A region that is being read.
-struct Ahead<'a> {
-    io: &'a ArrayIo,
-    region: &'a Region,
-    chunks: Box<dyn Iterator<Item = Vec<u64>> + 'a>,
+enum IndexState {
+    Known(What),
+    Asked { from: u64, whole: bool, size: Option<u64>, wanted: Vec<Vec<u64>>, answer: Pending<Option<Fetched>> },
+}
+
+/// Reads regions of one array one after another, and asks for those that come next while it does so.
+pub struct Reader {
+    io: ArrayIo,
+    /// The regions that were announced and not read yet, in order.
+    expected: VecDeque<Arc<Place>>,
+    /// Those of them that no piece was made of so far, and the next chunk of the first.
+    coming: VecDeque<Arc<Place>>,
+    next: u64,
+    numbers: u64,
+    requests: u64,
     indices: VecDeque<Index>,
     located: VecDeque<Piece>,
     asked: VecDeque<Asked>,
@@ -78,32 +94,105 @@ struct Ahead<'a> {
 }
 
 impl ArrayIo {
-    pub(crate) fn read_ahead(&self, region: &Region, out: &mut [u8]) -> Result<ReadStats, StorageError> {
-        let touched = self.0.meta.grid.touched(region);
-        let mut ahead = Ahead {
-            io: self,
-            region,
-            chunks: Box::new(boxes::indices(&touched)),
+    /// A reader that asks for what comes next while it reads; `None` for files and memory, where that gains nothing.
+    pub fn reader(&self) -> Option<Reader> {
+        (self.0.in_flight > 0).then(|| Reader {
+            io: self.clone(),
+            expected: VecDeque::new(),
+            coming: VecDeque::new(),
+            next: 0,
+            numbers: 0,
+            requests: 0,
             indices: VecDeque::new(),
             located: VecDeque::new(),
             asked: VecDeque::new(),
-            stats: ReadStats { chunks: touched.volume(), ..ReadStats::default() },
-        };
-        loop {
-            ahead.ask()?;
-            let Some(next) = ahead.asked.pop_front() else { break };
-            ahead.place(next, out)?;
-        }
-        Ok(ahead.stats)
+            stats: ReadStats::default(),
+        })
     }
 }
 
-impl Ahead<'_> {
+impl Reader {
+    /// Says which regions will be read after those that were announced before, in order, and asks for as much of them as there is room for.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn announce(&mut self, regions: &[Region]) -> Result<(), StorageError> {
+        for region in regions.iter().filter(|r| !r.is_empty()) {
+            let touched = self.io.0.meta.grid.touched(region);
+            let place = Arc::new(Place { number: self.numbers, region: region.clone(), touched });
+            self.numbers += 1;
+            self.expected.push_back(place.clone());
+            self.coming.push_back(place);
+        }
+        self.ask()
+    }
+
+    /// As [`Reader::announce`], unless these regions were announced and come next.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn next(&mut self, regions: &[Region]) -> Result<(), StorageError> {
+        let known = self.expected.iter().map(|p| &p.region);
+        let wanted = || regions.iter().filter(|r| !r.is_empty());
+        if self.expected.len() >= wanted().count() && known.zip(wanted()).all(|(a, b)| a == b) {
+            return Ok(());
+        }
+        self.forget();
+        self.announce(regions)
+    }
+
+    fn forget(&mut self) {
+        (self.expected, self.coming, self.next) = (VecDeque::new(), VecDeque::new(), 0);
+        (self.indices, self.located, self.asked) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+    }
+
+    /// As [`ArrayIo::read_region`]. What was announced and is not this region is forgotten. The requests that it counts may be for
+    /// regions that come later.
+    ///
+    /// # Errors
+    /// When the store fails, or a chunk is damaged.
+    pub fn read_region(&mut self, region: &Region, out: &mut [u8]) -> Result<ReadStats, StorageError> {
+        if out.len() as u64 != region.volume() * self.io.0.meta.dtype.size() {
+            return Err(self.io.corrupt("", format!("{} bytes cannot hold {region}", out.len())));
+        }
+        if region.is_empty() {
+            return Ok(ReadStats::default());
+        }
+        self.next(std::slice::from_ref(region))?;
+        let Some(place) = self.expected.front().cloned() else { return Ok(ReadStats::default()) };
+        loop {
+            self.ask()?;
+            match self.asked.front() {
+                Some(front) if front.piece.place.number <= place.number => {}
+                _ => break,
+            }
+            if let Some(front) = self.asked.pop_front() {
+                self.place(front, out)?;
+            }
+        }
+        self.expected.pop_front();
+        self.stats.chunks += place.touched.volume();
+        Ok(std::mem::take(&mut self.stats))
+    }
+
     /// The part of a chunk that is read: as a region of the chunk, and where it starts in the destination.
-    fn part(&self, index: &[u64]) -> Option<(Region, Vec<u64>)> {
+    fn part(&self, place: &Place, index: &[u64]) -> Option<(Region, Vec<u64>)> {
         let chunk = self.io.0.meta.grid.region(index);
-        let common = chunk.intersect(self.region)?;
-        Some((common.relative_to(&chunk), common.relative_to(self.region).start))
+        let common = chunk.intersect(&place.region)?;
+        Some((common.relative_to(&chunk), common.relative_to(&place.region).start))
+    }
+
+    /// The next chunk of the regions that are coming.
+    fn chunk(&mut self) -> Option<(Arc<Place>, Vec<u64>)> {
+        let place = self.coming.front()?.clone();
+        let at = unravel(self.next, &place.touched.shape);
+        let index = at.iter().zip(&place.touched.start).map(|(a, b)| a + b).collect();
+        self.next += 1;
+        if self.next >= place.touched.volume() {
+            self.coming.pop_front();
+            self.next = 0;
+        }
+        Some((place, index))
     }
 
     /// Asks for as many pieces as there is room for.
@@ -121,9 +210,11 @@ impl Ahead<'_> {
             let length = Arc::new(AtomicU64::new(piece.bound));
             let range = match &piece.what {
                 What::Chunk => None,
+                // All of it: some servers answer a range that is everything as if there were none.
+                What::Runs { range, .. } if *range == (0..self.io.0.codec.bytes as u64) => None,
                 What::Runs { range, .. } | What::Inner { range, .. } => Some(GetRange::Bounded(range.clone())),
                 What::Plain | What::Missing { .. } | What::Nothing => {
-                    self.asked.push_back(Asked { number: self.stats.gets, piece, answer: None, length });
+                    self.asked.push_back(Asked { number: self.requests, piece, answer: None, length });
                     continue;
                 }
             };
@@ -131,115 +222,127 @@ impl Ahead<'_> {
             // Codecs may be worse than the bound says; something much larger is not a chunk of this array.
             let most = piece.bound.saturating_mul(2).saturating_add(1 << 20);
             let answer = Some(self.io.0.store.start_get(&key, range, most, length.clone())?);
-            self.stats.gets += 1;
-            self.asked.push_back(Asked { number: self.stats.gets, piece, answer, length });
+            (self.stats.gets, self.requests) = (self.stats.gets + 1, self.requests + 1);
+            self.asked.push_back(Asked { number: self.requests, piece, answer, length });
         }
     }
 
     /// Finds the pieces of the next chunk. False if there is none, or if it would have to be waited for while pieces can be placed.
     fn locate(&mut self) -> Result<bool, StorageError> {
-        let inner = &*self.io.0;
+        let io = self.io.clone();
+        let inner = &*io.0;
         if let Some(layout) = &inner.shard {
             return self.locate_shard(layout);
         }
-        let Some(index) = self.chunks.next() else { return Ok(false) };
-        let Some((from, to)) = self.part(&index) else { return Ok(true) };
+        let Some((place, index)) = self.chunk() else { return Ok(false) };
+        let Some((from, to)) = self.part(&place, &index) else { return Ok(true) };
         let bytes = inner.codec.bytes as u64;
-        if inner.store.held(&self.io.chunk_key(&index)).is_some() {
-            self.located.push_back(Piece { index, what: What::Plain, bound: 0 });
+        if inner.store.held(&io.chunk_key(&index)).is_some() {
+            self.located.push_back(Piece { place, index, what: What::Plain, bound: 0 });
         } else if inner.raw {
-            let mut pieces = Vec::new();
-            cut_runs(&from, &inner.codec.shape, (&self.region.shape, &to), inner.meta.dtype.size() as usize, &mut |range, numbers| {
+            let item = inner.meta.dtype.size() as usize;
+            cut_runs(&from, &inner.codec.shape, (&place.region.shape, &to), item, &mut |range, numbers| {
                 let bound = range.end - range.start;
-                pieces.push(Piece { index: index.clone(), what: What::Runs { range, numbers }, bound });
+                let what = What::Runs { range, numbers };
+                self.located.push_back(Piece { place: place.clone(), index: index.clone(), what, bound });
             });
-            self.located.extend(pieces);
         } else {
-            self.located.push_back(Piece { index, what: What::Chunk, bound: bytes + bytes / 100 + 4096 });
+            self.located.push_back(Piece { place, index, what: What::Chunk, bound: bytes + bytes / 100 + 4096 });
         }
         Ok(true)
     }
 
-    fn locate_shard(&mut self, layout: &ShardLayout) -> Result<bool, StorageError> {
-        let inner = &*self.io.0;
+    /// Asks for the index of a shard, or finds that none is needed.
+    fn ask_index(&mut self, layout: &ShardLayout, from: &Region, index: &[u64]) -> Result<IndexState, StorageError> {
+        let io = self.io.clone();
+        let inner = &*io.0;
         let grid = ChunkGrid::regular(&inner.meta.grid.stored_shape(), &layout.codec.shape);
+        let key = io.chunk_key(index);
+        if inner.store.held(&key).is_some() {
+            return Ok(IndexState::Known(What::Plain));
+        }
+        let wanted: Vec<Vec<u64>> = boxes::indices(&grid.touched(from)).collect();
+        let numbers = || wanted.iter().map(|i| ravel(i, &layout.counts));
+        let (first, last) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        let n = layout.index_bytes();
+        let part = n > WHOLE_INDEX && (last + 1 - first) * 16 <= n / 2;
+        let (from, size, range) = if part || !inner.store.remote.suffix {
+            self.stats.heads += 1;
+            let Some(size) = inner.store.size(&key)? else { return Ok(IndexState::Known(What::Nothing)) };
+            let start = layout.index_start(size).map_err(|e| self.damaged(&key, e))?;
+            let (from, to) = if part { (first * 16, (last + 1) * 16) } else { (0, n) };
+            (from / 16, Some(size), GetRange::Bounded(start + from..start + to))
+        } else {
+            (0, None, layout.index_range())
+        };
+        let answer = inner.store.start_get(&key, Some(range), n, Arc::default())?;
+        (self.stats.gets, self.requests) = (self.stats.gets + 1, self.requests + 1);
+        Ok(IndexState::Asked { from, whole: !part, size, wanted, answer })
+    }
+
+    fn locate_shard(&mut self, layout: &ShardLayout) -> Result<bool, StorageError> {
         // Indices are small: a quarter of the budget for them, as bytes and as entries.
-        let most = (inner.in_flight / 4 / (3 * layout.index_bytes()).max(1)).clamp(1, 32) as usize;
+        let most = (self.io.0.in_flight / 4 / (3 * layout.index_bytes()).max(1)).clamp(1, 32) as usize;
         while self.indices.len() < most {
-            let Some(index) = self.chunks.next() else { break };
-            let Some((from, _)) = self.part(&index) else { continue };
-            let key = self.io.chunk_key(&index);
-            if inner.store.held(&key).is_some() {
-                // Not in the order of the others, which does not matter.
-                self.located.push_back(Piece { index, what: What::Plain, bound: 0 });
+            let Some((place, index)) = self.chunk() else { break };
+            let Some((from, _)) = self.part(&place, &index) else { continue };
+            let number = self.requests;
+            let state = self.ask_index(layout, &from, &index)?;
+            self.indices.push_back(Index { place, index, number, state });
+        }
+        let Some(Index { place, index, number, state }) = self.indices.pop_front() else { return Ok(false) };
+        let (from, whole, size, wanted, answer) = match state {
+            IndexState::Known(what) => {
+                self.located.push_back(Piece { place, index, what, bound: 0 });
                 return Ok(true);
             }
-            let wanted: Vec<Vec<u64>> = boxes::indices(&grid.touched(&from)).collect();
-            let numbers = || wanted.iter().map(|i| ravel(i, &layout.counts));
-            let (first, last) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
-            let n = layout.index_bytes();
-            let part = n > WHOLE_INDEX && (last + 1 - first) * 16 <= n / 2;
-            let length = Arc::new(AtomicU64::new(0));
-            let (from, size, range) = if part || !inner.store.remote.suffix {
-                let Some(size) = inner.store.size(&key)? else {
-                    self.located.push_back(Piece { index, what: What::Nothing, bound: 0 });
-                    return Ok(true);
-                };
-                self.stats.heads += 1;
-                let start = layout.index_start(size).map_err(|e| self.damaged(&key, e))?;
-                let (from, to) = if part { (first * 16, (last + 1) * 16) } else { (0, n) };
-                (from / 16, Some(size), GetRange::Bounded(start + from..start + to))
-            } else {
-                (0, None, layout.index_range())
-            };
-            let answer = inner.store.start_get(&key, Some(range), n, length)?;
-            self.stats.gets += 1;
-            self.indices.push_back(Index { index, from, whole: !part, size, wanted, number: self.stats.gets, answer });
-        }
-        let Some(next) = self.indices.pop_front() else { return Ok(false) };
+            IndexState::Asked { from, whole, size, wanted, answer } => (from, whole, size, wanted, answer),
+        };
         // It comes before the piece that would be waited for otherwise if it was asked for before that.
-        let first = self.asked.front().is_none_or(|a| next.number < a.number);
-        if !first && !next.answer.is_done() {
-            self.indices.push_front(next);
+        let first = self.asked.front().is_none_or(|a| number < a.number);
+        if !first && !answer.is_done() {
+            let state = IndexState::Asked { from, whole, size, wanted, answer };
+            self.indices.push_front(Index { place, index, number, state });
             return Ok(false);
         }
-        let key = self.io.chunk_key(&next.index);
-        let Some(found) = next.answer.wait()? else {
-            self.located.push_back(Piece { index: next.index, what: What::Nothing, bound: 0 });
+        let key = self.io.chunk_key(&index);
+        let Some(found) = answer.wait()? else {
+            self.located.push_back(Piece { place, index, what: What::Nothing, bound: 0 });
             return Ok(true);
         };
-        let numbers: Vec<u64> = next.wanted.iter().map(|i| ravel(i, &layout.counts)).collect();
-        let size = next.size.unwrap_or(found.size);
-        let entries =
-            layout.entries_of(found.data.into(), next.from, next.whole, size, &numbers).map_err(|e| self.damaged(&key, e))?;
+        let numbers: Vec<u64> = wanted.iter().map(|i| ravel(i, &layout.counts)).collect();
+        let size = size.unwrap_or(found.size);
+        let entries = layout.entries_of(found.data.into(), from, whole, size, &numbers).map_err(|e| self.damaged(&key, e))?;
         self.stats.bytes_read += entries.bytes;
-        let mut wanted: Vec<(Entry, Vec<u64>)> = entries.entries.into_iter().zip(next.wanted).collect();
+        let mut wanted: Vec<(Entry, Vec<u64>)> = entries.entries.into_iter().zip(wanted).collect();
         wanted.sort_by_key(|(e, _)| e.offset);
         let mut together: Vec<(Entry, Vec<u64>)> = Vec::new();
         let mut end = 0;
         for (entry, chunk) in wanted {
             if entry == Entry::MISSING {
-                self.located.push_back(Piece { index: next.index.clone(), what: What::Missing { chunk }, bound: 0 });
+                let what = What::Missing { chunk };
+                self.located.push_back(Piece { place: place.clone(), index: index.clone(), what, bound: 0 });
                 continue;
             }
             if let Some((first, _)) = together.first()
                 && (entry.offset > end + READ_GAP || entry.offset + entry.len > first.offset + READ_BUFFER)
             {
-                self.push_inner(&next.index, std::mem::take(&mut together), end);
+                self.push_inner(&place, &index, std::mem::take(&mut together), end);
                 end = 0;
             }
             end = end.max(entry.offset + entry.len);
             together.push((entry, chunk));
         }
         if !together.is_empty() {
-            self.push_inner(&next.index, together, end);
+            self.push_inner(&place, &index, together, end);
         }
         Ok(true)
     }
 
-    fn push_inner(&mut self, index: &[u64], chunks: Vec<(Entry, Vec<u64>)>, end: u64) {
+    fn push_inner(&mut self, place: &Arc<Place>, index: &[u64], chunks: Vec<(Entry, Vec<u64>)>, end: u64) {
         let start = chunks.first().map_or(end, |(e, _)| e.offset);
-        self.located.push_back(Piece { index: index.to_vec(), what: What::Inner { range: start..end, chunks }, bound: end - start });
+        let what = What::Inner { range: start..end, chunks };
+        self.located.push_back(Piece { place: place.clone(), index: index.to_vec(), what, bound: end - start });
     }
 
     fn damaged(&self, key: &str, e: ShardError) -> StorageError {
@@ -251,22 +354,21 @@ impl Ahead<'_> {
 
     /// Waits for a piece and puts its elements where they belong.
     fn place(&mut self, asked: Asked, out: &mut [u8]) -> Result<(), StorageError> {
-        let inner = &*self.io.0;
-        let Asked { piece: Piece { index, what, .. }, answer, length, .. } = asked;
-        let Some((from, to)) = self.part(&index) else { return Ok(()) };
-        let to = (&self.region.shape[..], &to[..]);
+        let io = self.io.clone();
+        let inner = &*io.0;
+        let Asked { piece: Piece { place, index, what, .. }, answer, .. } = asked;
+        let Some((from, to)) = self.part(&place, &index) else { return Ok(()) };
+        let to = (&place.region.shape[..], &to[..]);
         let key = self.io.chunk_key(&index);
         let found = match answer {
             Some(pending) => pending.wait()?,
             None => None,
         };
-        // It is in memory until it is placed.
-        drop(length);
         self.stats.bytes_read += found.as_ref().map_or(0, |f| f.data.len() as u64);
         match (what, found) {
             (What::Plain, _) => {
                 let mut plain = ReadStats::default();
-                self.io.read_one(&index, self.region, out, &mut plain)?;
+                self.io.read_one(&index, &place.region, out, &mut plain)?;
                 self.stats.bytes_read += plain.bytes_read;
             }
             (What::Chunk, Some(f)) => {

@@ -22,6 +22,7 @@ mod tier;
 mod upload;
 mod write;
 
+pub use ahead::Reader;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
 pub use error::StorageError;

@@ -44,8 +44,8 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
-        if inner.in_flight > 0 {
-            return self.read_ahead(region, out);
+        if let Some(mut reader) = self.reader() {
+            return reader.read_region(region, out);
         }
         for index in boxes::indices(&inner.meta.grid.touched(region)) {
             self.read_one(&index, region, out, &mut stats)?;

@@ -6,10 +6,11 @@ use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
-use chunkwise_plan::schedule::{Pass, Schedule};
-use chunkwise_plan::{Program, Requests, Stage, StageOutput, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Elements, ReadStats, StorageError, Uploads};
+use chunkwise_plan::schedule::{Pass, Phase, Schedule};
+use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
+use chunkwise_storage::{ChunkWritten, Elements, ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::{Region, unravel};
+use std::collections::HashMap;
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -44,7 +45,10 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
     let in_flight = s.outputs.iter().map(|o| ctx.plan.arrays[&o.array].in_flight).max().unwrap_or(0);
     let uploads = Uploads::new(in_flight);
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests: Requests::default(), uploads };
+    let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
+    let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
+    let requests = Requests::default();
+    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads };
     let written = run.evaluate(s, &regions)?;
     let rest = run.uploads.finish().map_err(run.storage())?;
     run.tell(&rest);
@@ -83,8 +87,17 @@ struct Run<'a> {
     many: bool,
     bytes_read: u64,
     requests: Requests,
+    /// Of the leaves in object stores, by step: they ask for what comes next.
+    readers: HashMap<usize, Reader>,
     /// Chunks that are being written while the next ones are computed.
     uploads: Uploads<WrittenChunk>,
+}
+
+/// Windows of a fold that are announced before they are read.
+const LOOK_AHEAD: usize = 16;
+
+fn storage(stage: usize, task: u64) -> impl FnOnce(StorageError) -> TaskError {
+    move |source| TaskError::Storage { stage, task, source }
 }
 
 impl Run<'_> {
@@ -92,8 +105,29 @@ impl Run<'_> {
         move |source| TaskError::Kernel { stage: self.stage, task: self.task, step, source }
     }
 
-    fn storage(&self) -> impl FnOnce(StorageError) -> TaskError + '_ {
-        move |source| TaskError::Storage { stage: self.stage, task: self.task, source }
+    fn storage(&self) -> impl FnOnce(StorageError) -> TaskError + use<> {
+        storage(self.stage, self.task)
+    }
+
+    /// Announces what the windows after one will read, as far as that is worth it. `until` is the last window that was announced, and
+    /// what it needs.
+    fn look_ahead(&mut self, schedule: &Schedule, phase: &Phase, window: usize, until: &mut (usize, Demands)) -> Result<(), TaskError> {
+        if self.readers.is_empty() {
+            return Ok(());
+        }
+        let arrays = &self.ctx.plan.arrays;
+        while until.0 < (window + LOOK_AHEAD).min(phase.windows.len().saturating_sub(1)) {
+            let demands = schedule.step_pass(self.program, phase, &phase.windows[until.0 + 1]).demands;
+            for (&k, reader) in &mut self.readers {
+                // What is kept is not read again: see `load`.
+                let kept = demands[k] == until.1[k] && self.program.steps[k].read.as_ref().is_some_and(|n| memory::keeps(&arrays[n]));
+                if !kept {
+                    reader.announce(&demands[k]).map_err(storage(self.stage, self.task))?;
+                }
+            }
+            *until = (until.0 + 1, demands);
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), TaskError> {
@@ -114,6 +148,11 @@ impl Run<'_> {
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
         // One buffer of a leaf is used again; those of others would stay beside it.
         freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
+        for &k in &reads {
+            if let Some(reader) = self.readers.get_mut(&k) {
+                reader.next(&demands[k]).map_err(storage(self.stage, self.task))?;
+            }
+        }
         for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
@@ -122,10 +161,13 @@ impl Run<'_> {
                 let io = self.ctx.array(name);
                 let mut read = ReadStats::default();
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    read = io.read_region(region, bytes)?;
+                    read = match self.readers.get_mut(&k) {
+                        Some(reader) => reader.read_region(region, bytes)?,
+                        None => io.read_region(region, bytes)?,
+                    };
                     Ok(())
                 })
-                .map_err(self.storage())?;
+                .map_err(storage(self.stage, self.task))?;
                 self.bytes_read += read.bytes_read;
                 self.requests.gets += read.gets;
                 self.requests.heads += read.heads;
@@ -187,10 +229,12 @@ impl Run<'_> {
                 }
                 Ok(())
             };
-            for window in &phase.windows {
+            let mut announced = None;
+            for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
                 self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
+                self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
