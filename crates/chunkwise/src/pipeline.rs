@@ -150,8 +150,8 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
                 .with_help_opt(Some(format!("name the array that it should follow: sel(..., \"{dim}....\", like=that array)")))
                 .into());
         }
-        let url = Location::parse(&output.url.value, Some(base))
-            .map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
+        let url =
+            Location::parse(&output.url.value, Some(base)).map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
         if url.as_str().starts_with("http") {
             let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
             return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());

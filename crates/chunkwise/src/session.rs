@@ -132,12 +132,14 @@ impl Session {
     }
 }
 
-/// Makes glibc return large buffers to the system when they are freed, so that freed memory does not count against the budget.
+/// Makes glibc return large buffers to the system when they are freed, so that freed memory does not count against the budget; but not
+/// the scratch that codecs take for every block, up to two megabytes: clearing its pages took longer than decoding.
 fn limit_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets parameters of the allocator, and both are documented ones.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
         libc::mallopt(libc::M_ARENA_MAX, 4);
     }
 }

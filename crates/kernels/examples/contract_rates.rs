@@ -1,4 +1,4 @@
-//! Rates of contractions in memory: `contract_rates THREADS`.
+//! Rates of contractions in memory: `contract_rates THREADS [DTYPE [SIZE]]`; `benches/gemm.py` pairs them with NumPy's.
 use chunkwise_kernels::*;
 use chunkwise_types::{DType, Region};
 use std::time::Instant;
@@ -55,6 +55,7 @@ fn main() -> Result<(), Failure> {
     let cores = Cores::new(threads);
     let _task = cores.enter();
     let only = std::env::args().nth(2);
+    let size: Option<u64> = std::env::args().nth(3).map(|a| a.parse()).transpose()?;
     for (dtype, f, sizes) in [
         (DType::Float32, 2.0, &[500u64, 1000, 2000, 4000][..]),
         (DType::Float64, 2.0, &[500, 1000, 2000, 4000]),
@@ -69,12 +70,12 @@ fn main() -> Result<(), Failure> {
         if only.as_ref().is_some_and(|o| *o != format!("{dtype:?}")) {
             continue;
         }
-        for &n in sizes {
+        for &n in sizes.iter().filter(|n| size.is_none_or(|s| s == **n)) {
             let r = rate(dtype, &[n, n], &[n, n], &[1, 0], &[0, 2], false, f * (n as f64).powi(3))?;
             println!("{dtype:?} {n} threads {threads}: {r:.1} G/s");
         }
         for (n, k) in [(500u64, 50_000u64), (1000, 20_000), (2000, 10_000)] {
-            if f > 2.0 && n > 1000 || sizes.len() < 3 {
+            if f > 2.0 && n > 1000 || sizes.len() < 3 || size.is_some_and(|s| s != k) {
                 continue;
             }
             let flops = f * (n * n * k) as f64;

@@ -1,18 +1,21 @@
 //! Bands: parts of a pass that are read, evaluated and forgotten one after another, while they are in cache.
 //!
-//! Chunks that are stored as they are in memory, on this machine, can be read by byte ranges at no cost, so their elements need not be
-//! in memory all at once: a band of a few megabytes is read into a buffer that stays in cache, and goes through the whole chain of
-//! kernels from there. The other leaves of the pass are loaded for all of it.
+//! A band of a leaf is read, or decoded, into a buffer that stays in cache, and goes through the whole chain of kernels from there.
+//! Chunks that are stored as they are in memory, on this machine, can be read by byte ranges at no cost. Of another chunk a reader keeps
+//! what it needs to go on where the last band ended, so all bands of a leaf must lie in one chunk. The other leaves of the pass are loaded
+//! for all of it.
 
 use crate::demand::{Demands, demands};
 use crate::memory::keeps;
 use crate::schedule::{Pass, Schedule, cut};
 use crate::{PlanArray, Program};
-use chunkwise_types::Region;
+use chunkwise_types::{Region, ravel};
 use std::collections::BTreeMap;
 
-/// Bytes that are read for one band.
-const BAND_BYTES: u64 = 2 << 20;
+/// Bytes that are read for one band: half of a second-level cache.
+const BAND_BYTES: u64 = 512 << 10;
+/// The same where a band is many runs in its chunk, which are longer in a larger one.
+const SCATTERED_BYTES: u64 = 2 << 20;
 
 /// How a pass is cut into bands.
 pub struct Bands {
@@ -21,34 +24,87 @@ pub struct Bands {
     target: u64,
 }
 
-/// True if byte ranges of this array cost no more than the bytes.
-fn ranges(array: &PlanArray) -> bool {
-    array.raw && array.in_flight == 0 && !keeps(array) && (array.url.starts_with("file:") || !array.url.contains("://"))
+/// How parts of chunks can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    /// Not better than all of them.
+    No,
+    /// Byte ranges cost no more than the bytes.
+    Ranges,
+    /// One after another, in the order of the chunk.
+    InOrder,
+}
+
+fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
+    let local = array.url.starts_with("file:") || !array.url.contains("://");
+    match (array.raw, demand) {
+        // What comes from object stores is asked for early and in large pieces instead.
+        _ if keeps(array) || array.in_flight > 0 => Parts::No,
+        (true, _) => {
+            if local {
+                Parts::Ranges
+            } else {
+                Parts::No
+            }
+        }
+        (false, [region]) if array.inner_chunk.is_none() && array.grid.touched(region).volume() == 1 => Parts::InOrder,
+        _ => Parts::No,
+    }
 }
 
 impl Bands {
     /// The bands of a pass; all of it is one band where bands are not worth it.
     pub fn of(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> Bands {
-        let one = Bands { banded: vec![false; program.steps.len()], target: u64::MAX };
-        let Some((_, whole)) = pass.wants.first().filter(|_| pass.tiles.len() > 1) else { return one };
         let leaf = |k: usize| program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
-        let banded: Vec<bool> = (0..program.steps.len()).map(|k| !pass.demands[k].is_empty() && leaf(k).is_some_and(ranges)).collect();
+        let how = |k: usize| leaf(k).filter(|_| !pass.demands[k].is_empty()).map_or(Parts::No, |a| parts(a, &pass.demands[k]));
+        let mut how: Vec<Parts> = (0..program.steps.len()).map(how).collect();
+        let orderly = |k: usize, demands: &[Region]| {
+            // A part is most of what lies between its first and its last element, so parts have little in common.
+            let (Some(array), [region]) = (leaf(k), demands) else { return demands.is_empty() };
+            let chunk = array.grid.stored_shape();
+            let within = |at: &mut dyn Iterator<Item = u64>| ravel(&at.zip(&chunk).map(|(i, c)| i % c).collect::<Vec<_>>(), &chunk);
+            let last = within(&mut region.start.iter().zip(&region.shape).map(|(s, n)| (s + n).saturating_sub(1)));
+            (last + 1).saturating_sub(within(&mut region.start.iter().copied())) <= 2 * region.volume()
+        };
+        if let Some(found) = Self::with(program, schedule, pass, &how, BAND_BYTES, orderly) {
+            return found;
+        }
+        how.iter_mut().filter(|h| **h == Parts::InOrder).for_each(|h| *h = Parts::No);
+        Self::with(program, schedule, pass, &how, SCATTERED_BYTES, |_, _| true)
+            .unwrap_or_else(|| Bands { banded: vec![false; program.steps.len()], target: u64::MAX })
+    }
+
+    /// Bands of some bytes, if leaves are read like this; `None` if that is not worth it.
+    fn with(
+        program: &Program,
+        schedule: &Schedule,
+        pass: &Pass,
+        how: &[Parts],
+        size: u64,
+        orderly: impl Fn(usize, &[Region]) -> bool,
+    ) -> Option<Bands> {
+        let (_, whole) = pass.wants.first().filter(|_| pass.tiles.len() > 1)?;
+        let banded: Vec<bool> = how.iter().map(|how| *how != Parts::No).collect();
         let bytes = |d: &Demands| -> u64 {
             let of =
                 |k: usize| d[k].iter().fold(0u64, |a, r| a.saturating_add(r.volume().saturating_mul(program.steps[k].ty.dtype.size())));
-            (0..d.len()).filter(|&k| banded[k]).map(of).fold(0, u64::saturating_add)
+            (0..d.len()).filter(|&k| how[k] != Parts::No).map(of).fold(0, u64::saturating_add)
         };
         let all = bytes(&pass.demands);
-        if all <= 2 * BAND_BYTES {
-            return one;
+        if all <= 2 * size {
+            return None;
         }
-        let target = (whole.volume() as f64 * BAND_BYTES as f64 / all as f64).max(1.0) as u64;
-        let bands = Bands { banded: banded.clone(), target: target.max(pass.target) };
-        let parts = bands.cut(pass, whole);
-        // Halos are read again by the next band, and some kernels need all of an axis for any part of it.
-        let middle = &parts[parts.len() / 2];
-        let again = bytes(&bands.demands(program, schedule, pass, middle)).saturating_mul(parts.len() as u64);
-        if again > all / 8 * 9 { one } else { bands }
+        let target = (whole.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
+        let bands = Bands { banded, target: target.max(pass.target) };
+        let cut = bands.cut(pass, whole);
+        let part = &cut[cut.len() / 2];
+        let middle = bands.demands(program, schedule, pass, part);
+        // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
+        // read again.
+        let limit = if how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
+        let again = bytes(&middle) as f64 / part.volume().max(1) as f64 * whole.volume() as f64;
+        let ordered = (0..how.len()).filter(|&k| how[k] != Parts::No).all(|k| orderly(k, &middle[k]));
+        (ordered && again <= limit * all as f64).then_some(bands)
     }
 
     /// The bands of a part of what the pass wants.

@@ -72,6 +72,12 @@ fn reading(array: &PlanArray) -> u64 {
         .saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
 }
 
+/// Bytes that the reader of a banded, encoded leaf keeps: its chunk, encoded with some decoded blocks or decoded as a whole.
+fn cursor(array: &PlanArray) -> u64 {
+    let chunk = chunk_bytes(array, &array.grid);
+    encoded(chunk).saturating_add((8 << 20).min(chunk.saturating_mul(3)))
+}
+
 /// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.
 fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
     let chunk = chunk_bytes(array, &array.grid);
@@ -142,15 +148,24 @@ fn pass_need(
         true => some.iter().map(|d| bytes_of(program, k, &d[k])).max().unwrap_or(0),
         false => bytes_of(program, k, &pass.demands[k]),
     };
-    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts.
+    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts. A banded leaf is
+    // loaded beside all others, and its reader keeps the chunk that it reads from.
     let (mut leaves, mut peak) = (0u64, 0u64);
+    let mut opening = 0u64;
     for k in load_order(arrays, program) {
         let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
-        if let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) {
-            leaves = leaves.saturating_add(held(k));
-            peak = peak.max(leaves.saturating_add(reading(array)));
+        let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) else { continue };
+        leaves = leaves.saturating_add(held(k));
+        let reading = reading(array);
+        if bands.banded[k] && !array.raw {
+            let open = cursor(array);
+            leaves = leaves.saturating_add(open);
+            opening = opening.max(reading.saturating_sub(open));
+        } else {
+            peak = peak.max(leaves.saturating_add(reading));
         }
     }
+    peak = peak.max(leaves.saturating_add(opening));
     // What is under way stays so while a tile is computed.
     let read = (0..program.steps.len()).filter(|&k| !pass.demands[k].is_empty());
     let asked = read.filter_map(|k| program.steps[k].read.as_ref().and_then(|name| arrays.get(name))).map(under_way);

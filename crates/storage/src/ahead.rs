@@ -5,13 +5,13 @@
 //! come next asks for theirs as well. No request only asks for a size: answers say how large the whole object is, and the index of a
 //! shard is a range that counts from the end.
 
+use crate::StorageError;
 use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::read::{READ_BUFFER, READ_GAP, ReadStats};
 use crate::remote::Fetched;
 use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::store::Pending;
-use crate::StorageError;
 use bytes::Bytes;
 use chunkwise_types::{ChunkGrid, Region, ravel, unravel};
 use object_store::GetRange;

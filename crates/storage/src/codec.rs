@@ -99,25 +99,43 @@ impl ChunkCodec {
         &self.fill
     }
 
+    /// True for Blosc over the elements as they are in memory.
+    pub fn is_blosc(&self) -> bool {
+        self.kind == Kind::Blosc
+    }
+
+    /// Decodes a whole chunk.
+    pub fn decode(&self, data: Bytes) -> Result<Vec<u8>, String> {
+        match self.kind {
+            Kind::Raw | Kind::Blosc => {
+                let mut out = vec![0u8; self.bytes];
+                self.decode_into(data, &mut out)?;
+                Ok(out)
+            }
+            Kind::Chain => self.decode_chain(data),
+        }
+    }
+
+    fn decode_chain(&self, data: Bytes) -> Result<Vec<u8>, String> {
+        let a = &self.array;
+        let decoded = a
+            .codecs()
+            .decode(Cow::Owned(data.into()), &self.chunk, a.data_type(), a.fill_value(), &self.options)
+            .and_then(|d| d.into_fixed().map_err(Into::into))
+            .map_err(|e| e.to_string())?;
+        if decoded.len() != self.bytes {
+            return Err(format!("it decodes to {} bytes instead of {}", decoded.len(), self.bytes));
+        }
+        Ok(decoded.into_owned())
+    }
+
     /// Decodes a whole chunk into `out`, which has [`ChunkCodec::bytes`] bytes.
     pub fn decode_into(&self, data: Bytes, out: &mut [u8]) -> Result<(), String> {
-        let wrong = |n: usize| format!("it decodes to {n} bytes instead of {}", self.bytes);
         match self.kind {
             Kind::Raw if data.len() == out.len() => out.copy_from_slice(&data),
-            Kind::Raw => return Err(wrong(data.len())),
+            Kind::Raw => return Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
             Kind::Blosc => blosc_into(&data, out)?,
-            Kind::Chain => {
-                let a = &self.array;
-                let decoded = a
-                    .codecs()
-                    .decode(Cow::Owned(data.into()), &self.chunk, a.data_type(), a.fill_value(), &self.options)
-                    .and_then(|d| d.into_fixed().map_err(Into::into))
-                    .map_err(|e| e.to_string())?;
-                if decoded.len() != out.len() {
-                    return Err(wrong(decoded.len()));
-                }
-                out.copy_from_slice(&decoded);
-            }
+            Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
         }
         Ok(())
     }
@@ -163,7 +181,7 @@ impl ChunkCodec {
 }
 
 /// Decompresses a Blosc buffer into `out`, which must have its decompressed size.
-fn blosc_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
+pub(crate) fn blosc_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
     let mut size = 0usize;
     // SAFETY: `data` is a live slice of the length that is passed; `size` outlives the call.
     let valid = unsafe { blosc_src::blosc_cbuffer_validate(data.as_ptr().cast(), data.len(), &raw mut size) };

@@ -50,11 +50,8 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let below: Vec<String> = store
-            .list_dirs(&folder)?
-            .into_iter()
-            .map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") })
-            .collect();
+        let below: Vec<String> =
+            store.list_dirs(&folder)?.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
         let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
         for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all(&keys)?) {
             if let Some(doc) = parsed(&store, key, data)? {
@@ -124,9 +121,10 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
         if let Some(kind) = kind {
             if matches!(kind, NodeKind::Group(_)) {
                 if !store.can_list() {
-                    let detail = "what is in the group is not known: the server cannot be listed, and the group has no consolidated metadata; \
+                    let detail =
+                        "what is in the group is not known: the server cannot be listed, and the group has no consolidated metadata; \
                                   name an array in it"
-                        .into();
+                            .into();
                     return Err(StorageError::Unsupported { url: url.to_string(), detail });
                 }
                 folders.extend(store.list_dirs(&path)?.into_iter().map(|n| key(&n)));

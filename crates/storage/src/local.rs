@@ -22,12 +22,12 @@ pub(crate) fn read_spans(path: &Path, spans: &[(Range<u64>, usize)], out: &mut [
 }
 
 #[cfg(unix)]
-fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<()> {
+pub(crate) fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
 }
 
 #[cfg(not(unix))]
-fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()> {
+pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()> {
     use std::io::{Read, Seek, SeekFrom};
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(out)

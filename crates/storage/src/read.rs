@@ -3,6 +3,7 @@
 use crate::StorageError;
 use crate::boxes;
 use crate::chunks::ArrayIo;
+use crate::cursor::Cursor;
 use crate::shard::{Entries, Entry, ShardError, ShardLayout};
 use chunkwise_types::{ChunkGrid, Region, ravel};
 use std::ops::Range;
@@ -25,6 +26,9 @@ pub const READ_GAP: u64 = 64 << 10;
 /// Encoded bytes of one shard that are in memory at once, unless a single inner chunk is larger.
 pub const READ_BUFFER: u64 = 8 << 20;
 
+/// Chunks of more decoded bytes than this are decoded block by block.
+const BLOCKWISE: usize = 1 << 20;
+
 /// Runs that are read together at most, so that the list of them stays small.
 const MAX_PIECES: usize = 1 << 14;
 
@@ -46,6 +50,10 @@ impl ArrayIo {
         }
         if let Some(mut reader) = self.reader() {
             return reader.read_region(region, out);
+        }
+        // Block by block, so that a large chunk is decoded from cache, and only where it is needed.
+        if inner.codec.is_blosc() && inner.shard.is_none() && inner.codec.bytes > BLOCKWISE {
+            return self.read_piece(region, &mut Cursor::default(), out);
         }
         for index in boxes::indices(&inner.meta.grid.touched(region)) {
             self.read_one(&index, region, out, &mut stats)?;
@@ -86,7 +94,7 @@ impl ArrayIo {
     }
 
     /// Reads the runs of a box of a chunk that is stored as it is in memory. `None` if it is not stored.
-    fn read_raw(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
+    pub(crate) fn read_raw(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
         let inner = &*self.0;
         let item = inner.meta.dtype.size() as usize;
         let shape = &inner.codec.shape;

@@ -1,6 +1,7 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
 use crate::error::no_bucket;
+use crate::object::Object;
 use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, local};
 use bytes::Bytes;
@@ -179,9 +180,34 @@ impl Store {
         if !self.is_remote() || self.memory.is_some() {
             return keys.iter().map(|k| self.get(k)).collect();
         }
-        let asked: Vec<_> =
-            keys.iter().map(|k| self.start_get(k, None, u64::MAX, Arc::default())).collect::<Result<_, StorageError>>()?;
+        let asked: Vec<_> = keys.iter().map(|k| self.start_get(k, None, u64::MAX, Arc::default())).collect::<Result<_, StorageError>>()?;
         asked.into_iter().map(|a| Ok(a.wait()?.map(|f| f.data))).collect()
+    }
+
+    /// Opens an object for reading, `None` if there is none. What is not a local file is read into memory.
+    pub(crate) fn open_object(&self, key: &str) -> Result<Option<Object>, StorageError> {
+        let Some(file) = self.file(key).filter(|_| self.held(key).is_none()) else {
+            return Ok(self.get(key)?.map(Object::Memory));
+        };
+        count(0, 1);
+        let open = || -> std::io::Result<Object> {
+            let file = std::fs::File::open(&file)?;
+            let meta = file.metadata()?;
+            if !meta.is_file() {
+                return Err(std::io::ErrorKind::NotFound.into());
+            }
+            Ok(Object::File(file, meta.len()))
+        };
+        match open() {
+            Ok(object) => Ok(Some(object)),
+            Err(e) if local::is_missing(&e) => Ok(None),
+            Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
+        }
+    }
+
+    /// Counts bytes that were read from an open object.
+    pub(crate) fn count_read(&self, bytes: u64) {
+        count(3, bytes);
     }
 
     /// The size of an object, `None` if there is none.

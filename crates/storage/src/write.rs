@@ -32,11 +32,7 @@ impl ArrayIo {
     }
 
     /// What is stored of a chunk, and how it is reported.
-    pub(crate) fn encode_chunk<'e>(
-        &self,
-        index: &[u64],
-        elements: Elements<'e>,
-    ) -> Result<(ChunkWritten, Cow<'e, [u8]>), StorageError> {
+    pub(crate) fn encode_chunk<'e>(&self, index: &[u64], elements: Elements<'e>) -> Result<(ChunkWritten, Cow<'e, [u8]>), StorageError> {
         let inner = &*self.0;
         let key = self.chunk_key(index);
         let region = inner.meta.grid.region(index);

@@ -46,8 +46,7 @@ impl TaskContext {
     /// Opens every array of a plan. Nothing is written.
     pub fn open(plan: Plan) -> Result<TaskContext, TaskError> {
         plan.validate()?;
-        chunkwise_storage::configure(&plan.spec.storage)
-            .map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
+        chunkwise_storage::configure(&plan.spec.storage).map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
         let at = |array: &str| {
             let array = array.to_string();
             move |source| TaskError::Open { array, source }

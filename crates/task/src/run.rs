@@ -8,9 +8,9 @@ use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Elements, ReadStats, Reader, StorageError, Uploads};
+use chunkwise_storage::{ChunkWritten, Cursor, Elements, ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::{Region, unravel};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -48,7 +48,8 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
     let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
     let requests = Requests::default();
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads };
+    let mut run =
+        Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, cursors: BTreeMap::new() };
     let written = run.evaluate(s, &regions)?;
     let rest = run.uploads.finish().map_err(run.storage())?;
     run.tell(&rest);
@@ -91,6 +92,8 @@ struct Run<'a> {
     readers: HashMap<usize, Reader>,
     /// Chunks that are being written while the next ones are computed.
     uploads: Uploads<WrittenChunk>,
+    /// By step, where leaves that are read in bands are open.
+    cursors: BTreeMap<usize, Cursor>,
 }
 
 /// Windows of a fold that are announced before they are read.
@@ -134,15 +137,15 @@ impl Run<'_> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
-    /// Loads the leaves that `which` names at the regions where they are demanded.
-    fn load(&mut self, demands: &Demands, which: impl Fn(usize) -> bool, known: &mut Known) -> Result<(), TaskError> {
+    /// Loads the leaves whose entry in `banded` is `bands` at the regions where they are demanded.
+    fn load(&mut self, demands: &Demands, banded: &[bool], bands: bool, known: &mut Known) -> Result<(), TaskError> {
         // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
         let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
         let arrays = &self.ctx.plan.arrays;
         let order = memory::load_order(arrays, self.program);
         let reads: Vec<usize> = order
             .into_iter()
-            .filter(|&k| which(k))
+            .filter(|&k| banded[k] == bands)
             .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
             .collect();
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
@@ -163,6 +166,7 @@ impl Run<'_> {
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
                     read = match self.readers.get_mut(&k) {
                         Some(reader) => reader.read_region(region, bytes)?,
+                        None if bands => io.read_piece(region, self.cursors.entry(k).or_default(), bytes)?,
                         None => io.read_region(region, bytes)?,
                     };
                     Ok(())
@@ -188,7 +192,7 @@ impl Run<'_> {
         for band in e.bands.cut(e.pass, part) {
             if e.banded() {
                 let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
-                self.load(&demands, |k| e.bands.banded[k], known)?;
+                self.load(&demands, &e.bands.banded, true, known)?;
             }
             for tile in e.pass.tiles_of(&band) {
                 self.check()?;
@@ -233,7 +237,7 @@ impl Run<'_> {
             for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-                self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
+                self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
@@ -246,6 +250,7 @@ impl Run<'_> {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
+            self.cursors.clear();
             for (fold, (k, region)) in folds.into_iter().zip(&phase.folds) {
                 let block = fold.finish().map_err(self.kernel(*k))?;
                 known[*k].push(Part { region: region.clone(), block });
@@ -253,7 +258,7 @@ impl Run<'_> {
         }
         let pass = schedule.output_pass(self.program);
         let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-        self.load(&pass.demands, |k| !e.bands.banded[k], &mut known)?;
+        self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
             let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;

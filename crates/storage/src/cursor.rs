@@ -1,0 +1,194 @@
+//! Reading one array piece by piece: what was opened or decoded for one piece is there for the next.
+
+use crate::StorageError;
+use crate::boxes;
+use crate::chunks::ArrayIo;
+use crate::frame::Frame;
+use crate::object::Object;
+use crate::read::{READ_GAP, ReadStats};
+use chunkwise_types::Region;
+use std::ops::Range;
+
+/// What a reader keeps of the chunk that it reads from.
+///
+/// Uncompressed chunks: the open file. Blosc: the open file, or the encoded bytes where there is none, and the last block. Other codecs:
+/// the decoded chunk. Pieces that go through a chunk from its first to its last element decode every part of it once.
+#[derive(Default)]
+pub struct Cursor {
+    chunk: Option<(Vec<u64>, Opened)>,
+    /// Encoded bytes of a block.
+    scratch: Vec<u8>,
+    /// A decoded block, and which part of the chunk that is.
+    held: (Range<usize>, Vec<u8>),
+}
+
+enum Opened {
+    Missing,
+    Raw(Object),
+    Blosc(Object, Frame),
+    Whole(Vec<u8>),
+}
+
+/// An error of storage, or what is wrong with a chunk.
+enum Fault {
+    Storage(StorageError),
+    Damaged(String),
+}
+
+impl From<String> for Fault {
+    fn from(detail: String) -> Self {
+        Fault::Damaged(detail)
+    }
+}
+
+impl From<StorageError> for Fault {
+    fn from(e: StorageError) -> Self {
+        Fault::Storage(e)
+    }
+}
+
+impl ArrayIo {
+    /// As [`ArrayIo::read_region`], with what the cursor has; the same cursor must always be used with the same array.
+    ///
+    /// # Errors
+    /// When the store fails, or a chunk is damaged.
+    pub fn read_piece(&self, region: &Region, cursor: &mut Cursor, out: &mut [u8]) -> Result<ReadStats, StorageError> {
+        let inner = &*self.0;
+        let item = inner.meta.dtype.size();
+        if inner.shard.is_some() {
+            return self.read_region(region, out);
+        }
+        if out.len() as u64 != region.volume() * item {
+            return Err(self.corrupt("", format!("{} bytes cannot hold {region}", out.len())));
+        }
+        let mut stats = ReadStats::default();
+        if region.is_empty() {
+            return Ok(stats);
+        }
+        for index in boxes::indices(&inner.meta.grid.touched(region)) {
+            let chunk = inner.meta.grid.region(&index);
+            let Some(common) = chunk.intersect(region) else { continue };
+            let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
+            let key = self.chunk_key(&index);
+            let result = self.read_box(cursor, index, &key, &from, out, (&region.shape, &to.start));
+            stats.bytes_read += result.map_err(|fault| match fault {
+                Fault::Storage(e) => e,
+                Fault::Damaged(detail) => self.corrupt(&key, detail),
+            })?;
+            stats.chunks += 1;
+        }
+        Ok(stats)
+    }
+
+    /// Reads a box of a chunk, and says how many encoded bytes were read.
+    fn read_box(
+        &self,
+        cursor: &mut Cursor,
+        index: Vec<u64>,
+        key: &str,
+        from: &Region,
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+    ) -> Result<u64, Fault> {
+        let inner = &*self.0;
+        let item = inner.meta.dtype.size() as usize;
+        let shape = &inner.codec.shape;
+        let mut read = 0;
+        let Cursor { chunk, scratch, held } = cursor;
+        if chunk.as_ref().is_none_or(|(open, _)| *open != index) {
+            // Before the next one takes memory.
+            *chunk = None;
+            held.0 = 0..0;
+            let opened = self.open_chunk(key, &mut read)?;
+            *chunk = Some((index, opened));
+        }
+        match chunk.as_ref().map(|(_, opened)| opened) {
+            None | Some(Opened::Missing) => self.fill(out, to, &from.shape),
+            Some(Opened::Whole(data)) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
+            Some(Opened::Raw(object)) => {
+                if (boxes::run_bytes(&from.shape, shape, to.0, item) as u64) < READ_GAP {
+                    return Ok(self.read_raw(key, from, out, to)?.unwrap_or(0));
+                }
+                boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
+                    read += object.read(&inner.store, key, s as u64, &mut out[t..t + n])?;
+                    Ok::<(), Fault>(())
+                })?;
+            }
+            Some(Opened::Blosc(object, frame)) => {
+                let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
+                    read += object.read(&inner.store, key, at, out)?;
+                    Ok(())
+                };
+                boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| match frame.plain() {
+                    Some(start) => fetch(start + s as u64, &mut out[t..t + n]),
+                    None => blocks(frame, scratch, held, s, &mut out[t..t + n], &mut fetch),
+                })?;
+            }
+        }
+        Ok(read)
+    }
+
+    fn open_chunk(&self, key: &str, read: &mut u64) -> Result<Opened, Fault> {
+        let inner = &*self.0;
+        let Some(object) = inner.store.open_object(key)? else { return Ok(Opened::Missing) };
+        if let Object::Memory(data) = &object {
+            *read += data.len() as u64;
+        }
+        if inner.raw {
+            return match object.len() {
+                n if n == inner.codec.bytes as u64 => Ok(Opened::Raw(object)),
+                n => Err(Fault::Damaged(format!("it has {n} bytes instead of {}", inner.codec.bytes))),
+            };
+        }
+        if inner.codec.is_blosc() {
+            let frame = Frame::open(object.len(), inner.codec.bytes, |at, out| {
+                *read += object.read(&inner.store, key, at, out)?;
+                Ok::<(), Fault>(())
+            })?;
+            if let Some(frame) = frame {
+                return Ok(Opened::Blosc(object, frame));
+            }
+        }
+        let data = match object {
+            Object::Memory(data) => data,
+            Object::File(..) => {
+                let mut data = vec![0u8; object.len() as usize];
+                *read += object.read(&inner.store, key, 0, &mut data)?;
+                data.into()
+            }
+        };
+        Ok(Opened::Whole(inner.codec.decode(data)?))
+    }
+}
+
+/// Decodes the bytes of a chunk from `s` on that `out` takes. Whole blocks are decoded into place.
+fn blocks(
+    frame: &Frame,
+    scratch: &mut Vec<u8>,
+    held: &mut (Range<usize>, Vec<u8>),
+    mut s: usize,
+    mut out: &mut [u8],
+    fetch: &mut impl FnMut(u64, &mut [u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    while !out.is_empty() {
+        let mut span = frame.span(s);
+        if held.0.contains(&s) {
+            span = held.0.clone();
+        } else if span.start == s && span.len() <= out.len() {
+            let (now, rest) = out.split_at_mut(span.len());
+            frame.decode(span.clone(), now, scratch, &mut *fetch)?;
+            (s, out) = (span.end, rest);
+            continue;
+        } else {
+            held.0 = 0..0;
+            held.1.resize(span.len(), 0);
+            frame.decode(span.clone(), &mut held.1, scratch, &mut *fetch)?;
+            held.0 = span.clone();
+        }
+        let n = (span.end - s).min(out.len());
+        let (now, rest) = out.split_at_mut(n);
+        now.copy_from_slice(&held.1[s - span.start..][..n]);
+        (s, out) = (s + n, rest);
+    }
+    Ok(())
+}

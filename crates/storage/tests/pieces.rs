@@ -1,0 +1,193 @@
+//! Chunks read piece by piece with one cursor, for every kind of codec, from files and from memory, whole and damaged.
+
+#![allow(clippy::unwrap_used)]
+
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, NewArray, Store, new_meta};
+use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
+use serde_json::json;
+
+/// Xorshift (Marsaglia 2003).
+struct Rng(u64);
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+const SHAPE: [u64; 3] = [23, 60, 47];
+const CHUNK: [u64; 3] = [9, 60, 31];
+
+fn meta(dtype: DType) -> ArrayMeta {
+    new_meta(&NewArray {
+        dtype,
+        shape: SHAPE.to_vec(),
+        chunks: CHUNK.to_vec(),
+        shards: None,
+        codec: CodecChoice::Default,
+        fill_value: Scalar::Int(0),
+        dimension_names: None,
+        attributes: serde_json::Map::new(),
+    })
+    .unwrap()
+}
+
+/// Arrays with other codecs than ours: (name, metadata).
+fn arrays() -> Vec<(String, ArrayMeta)> {
+    let mut found = Vec::new();
+    for dtype in [DType::UInt16, DType::Float64] {
+        let size = dtype.size();
+        for (cname, shuffle, blocksize) in [
+            ("lz4", "shuffle", 0),
+            ("lz4", "shuffle", 4096),
+            ("lz4", "noshuffle", 1000),
+            ("blosclz", "bitshuffle", 8192),
+            ("zstd", "shuffle", 2048),
+            ("zlib", "noshuffle", 16384),
+            ("lz4hc", "bitshuffle", 0),
+        ] {
+            let mut meta = meta(dtype);
+            let configuration = json!({"cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": size, "blocksize": blocksize});
+            meta.metadata["codecs"][1] = json!({"name": "blosc", "configuration": configuration});
+            found.push((format!("{cname}-{shuffle}-{blocksize}-{size}"), meta));
+        }
+        let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        for (name, codecs) in [
+            ("raw", json!([bytes])),
+            ("big", json!([{"name": "bytes", "configuration": {"endian": "big"}}])),
+            ("gzip", json!([bytes, {"name": "gzip", "configuration": {"level": 1}}])),
+        ] {
+            let mut meta = meta(dtype);
+            meta.metadata["codecs"] = codecs;
+            found.push((format!("{name}-{size}"), meta));
+        }
+    }
+    found
+}
+
+/// Bytes that shrink, or do not; the last chunk is left out.
+fn write(io: &ArrayIo, rng: &mut Rng, noise: bool) -> Vec<u8> {
+    let (grid, size) = (io.meta().grid.clone(), io.meta().dtype.size() as usize);
+    let data: Vec<u8> =
+        (0..volume(&SHAPE) as usize * size).map(|k| if noise { rng.below(256) as u8 } else { (k / 700 % 5) as u8 }).collect();
+    let counts = grid.counts();
+    let mut stored = data;
+    for k in 0..grid.count() {
+        let index = unravel(k, &counts);
+        let region = grid.region(&index);
+        if k + 1 == grid.count() {
+            for i in 0..region.volume() {
+                let at: Vec<u64> = unravel(i, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+                let at = ravel(&at, &SHAPE) as usize * size;
+                stored[at..at + size].fill(0);
+            }
+        } else {
+            io.write_chunk(&index, Elements { data: &stored, shape: &SHAPE, start: &region.start }).unwrap();
+        }
+    }
+    stored
+}
+
+fn expected(data: &[u8], region: &Region, size: usize) -> Vec<u8> {
+    let at = |k: u64| -> usize {
+        let index: Vec<u64> = unravel(k, &region.shape).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+        ravel(&index, &SHAPE) as usize * size
+    };
+    (0..region.volume()).flat_map(|k| data[at(k)..at(k) + size].iter().copied()).collect()
+}
+
+fn box_of(rng: &mut Rng) -> Region {
+    let start: Vec<u64> = SHAPE.iter().map(|&n| rng.below(n)).collect();
+    let shape = SHAPE.iter().zip(&start).map(|(n, s)| rng.below(n - s + 1)).collect();
+    Region { start, shape }
+}
+
+#[test]
+fn pieces_in_any_order_have_the_elements_of_the_array() {
+    let mut rng = Rng(5);
+    let folder = tempfile::tempdir().unwrap();
+    for (name, meta) in arrays() {
+        for (place, noise) in [("memory:", false), ("memory:", true), ("file", false), ("file", true)] {
+            let url = match place {
+                "file" => format!("{}/{name}-{noise}", folder.path().display()),
+                _ => format!("memory://pieces/{name}-{noise}"),
+            };
+            let io = ArrayIo::new(&Location::parse(&url, None).unwrap(), &meta).unwrap();
+            let data = write(&io, &mut rng, noise);
+            let size = meta.dtype.size() as usize;
+            let mut cursor = Cursor::default();
+            let mut check = |region: &Region| {
+                let mut out = vec![0xA5; region.volume() as usize * size];
+                io.read_piece(region, &mut cursor, &mut out).unwrap();
+                assert!(out == expected(&data, region, size), "{url}: {region}");
+            };
+            // In order, in bands that are not those of the blocks.
+            let mut start = 0;
+            while start < SHAPE[0] * SHAPE[1] {
+                let rows = (1 + rng.below(7)).min(SHAPE[1] - start % SHAPE[1]);
+                check(&Region { start: vec![start / SHAPE[1], start % SHAPE[1], 0], shape: vec![1, rows, CHUNK[2]] });
+                start += rows;
+            }
+            for _ in 0..25 {
+                check(&box_of(&mut rng));
+            }
+            let whole = Region::full(&SHAPE);
+            check(&whole);
+            let mut out = vec![0; data.len()];
+            io.read_region(&whole, &mut out).unwrap();
+            assert!(out == data, "{url}");
+        }
+    }
+}
+
+#[test]
+fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut meta = meta(DType::UInt16);
+    meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2048);
+    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    write(&io, &mut Rng(3), true);
+    let stored = io.store().size(&io.chunk_key(&[0, 0, 0])).unwrap().unwrap();
+    let row = |start: Vec<u64>| Region { start, shape: vec![1, 1, CHUNK[2]] };
+    let mut out = vec![0; CHUNK[2] as usize * 2];
+    let read = io.read_piece(&row(vec![4, 30, 0]), &mut Cursor::default(), &mut out).unwrap().bytes_read;
+    assert!(read < stored / 4, "{read} of {stored} bytes");
+    let mut cursor = Cursor::default();
+    let read: u64 = (0..CHUNK[0] * CHUNK[1])
+        .map(|k| io.read_piece(&row(vec![k / CHUNK[1], k % CHUNK[1], 0]), &mut cursor, &mut out).unwrap().bytes_read)
+        .sum();
+    assert!(read <= stored, "{read} of {stored} bytes");
+}
+
+#[test]
+fn damaged_chunks_are_errors_and_nothing_worse() {
+    let mut rng = Rng(17);
+    for (name, meta) in arrays() {
+        let at = Location::parse(&format!("memory://damaged-pieces/{name}"), None).unwrap();
+        let io = ArrayIo::new(&at, &meta).unwrap();
+        write(&io, &mut rng, false);
+        let (store, key) = (Store::open(&at).unwrap(), io.chunk_key(&[0, 0, 0]));
+        let whole = store.get(&key).unwrap().unwrap();
+        let region = Region { start: vec![0; 3], shape: CHUNK.to_vec() };
+        let mut out = vec![0; region.volume() as usize * meta.dtype.size() as usize];
+        for _ in 0..60 {
+            let mut data = whole.to_vec();
+            for _ in 0..1 + rng.below(3) {
+                // Mostly in the header and the list of blocks.
+                let most = if rng.below(2) == 0 { data.len().min(80) } else { data.len() };
+                let k = rng.below(most as u64) as usize;
+                data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.below(256) as u8][rng.below(5) as usize];
+            }
+            store.put(&key, data).unwrap();
+            // Not every change can be seen: chunks have no checksum of their own.
+            let _ = io.read_piece(&region, &mut Cursor::default(), &mut out);
+        }
+        for len in [0, 1, 15, 16, 20, whole.len() / 2, whole.len() - 1] {
+            store.put(&key, &whole[..len.min(whole.len() - 1)]).unwrap();
+            let read = io.read_piece(&region, &mut Cursor::default(), &mut out);
+            assert!(read.is_err() || name.starts_with("gzip"), "{len} of {} bytes of {name}", whole.len());
+        }
+    }
+}
