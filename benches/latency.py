@@ -2,7 +2,7 @@
 
     python benches/latency.py --megabytes 800 --latency 50
 
-A real S3 server (rclone over a folder) behind a proxy that waits before each answer; the same pipeline with and without the wait.
+An S3 server in memory (MiniStack) behind a proxy that waits before each answer; the same pipeline with and without the wait.
 The proxy is Python and passes a few hundred MB/s at best, so figures without a wait are those of the proxy, not of the command: with a
 faster line the share of the wait is larger. `--bandwidth` makes each connection as slow as those of a cloud store (50 to 90 MB/s).
 The command under test is CHUNKWISE_BIN, or `target/release/chunkwise`.
@@ -19,11 +19,12 @@ import tempfile
 import time
 
 import numpy as np
+import obstore.store
 import zarr
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from services import FaultProxy, RcloneS3  # noqa: E402
+from services import FaultProxy, MiniStack  # noqa: E402
 
 # Chunks of 1 and 8 MB as they are, packed, and 1 MB chunks in shards of 16.
 LAYOUTS = {
@@ -46,23 +47,25 @@ def main():
     count = max(16, args.megabytes // 16 * 16)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        (folder / "root/bucket").mkdir(parents=True)
-        rng = np.random.default_rng(1)
-        for name, layout in LAYOUTS.items():
-            path = folder / "root/bucket" / name.replace(" ", "").replace(",", "-")
-            array = zarr.create_array(str(path), shape=(count, 500, 500), dtype="float32", **layout)
-            for k in range(0, count, 16):
-                array[k : k + 16] = rng.standard_normal((16, 500, 500), dtype="float32")
         print(f"| layout | work | without wait | with {args.latency:.0f} ms | ratio | requests | under way at most |")
         print("|---|---|---|---|---|---|---|", flush=True)
-        with RcloneS3(folder / "root") as server:
+        with MiniStack() as server:
+            server.create_bucket("bucket")
+            options = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "endpoint": server.url}
+            store = zarr.storage.ObjectStore(obstore.store.S3Store("bucket", client_options={"allow_http": True}, **options))
+            rng = np.random.default_rng(1)
+            for name, layout in LAYOUTS.items():
+                path = name.replace(" ", "").replace(",", "-")
+                array = zarr.create_array(store, name=path, shape=(count, 500, 500), dtype="float32", **layout)
+                for k in range(0, count, 16):
+                    array[k : k + 16] = rng.standard_normal((16, 500, 500), dtype="float32")
             bandwidth = args.bandwidth and args.bandwidth * 1e6
             with FaultProxy(server.url, bandwidth=bandwidth) as proxy:
                 env = {**os.environ, **server.env, "AWS_ENDPOINT_URL": proxy.url}
                 for name in LAYOUTS:
                     source = f"s3://bucket/{name.replace(' ', '').replace(',', '-')}"
                     for work, expression in (("mean", "mean(x, axis=0)"), ("copy", "x + 1")):
-                        pipeline = {"inputs": {"x": source}, "outputs": {"s3://bucket/out": expression}, "spec": {"work_dir": str(folder / "work")}}
+                        pipeline = {"inputs": {"x": source}, "outputs": {"s3://bucket/out.zarr": expression}, "spec": {"work_dir": str(folder / "work")}}
                         (folder / "p.json").write_text(json.dumps(pipeline))
                         seconds, most = {}, 0
                         for latency in (0.0, args.latency / 1000):

@@ -181,7 +181,7 @@ def test_verify_info_clean(prepared):
 
 
 def test_kill_and_resume(prepared, proxy):
-    proxy.latency = 0.15
+    proxy.latency = 0.08
     env = prepared.through(proxy)
     with subprocess.Popen(
         [binary(), "run", str(prepared.path), "--allowed-mem", "300MB", "--workers", "1"],

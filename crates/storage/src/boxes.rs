@@ -149,10 +149,9 @@ mod tests {
 
     #[test]
     fn runs_by_number_are_those_of_all_runs() {
-        let (a, b): ((&[u64], &[u64]), (&[u64], &[u64])) = ((&[3, 4, 5], &[1, 1, 2]), (&[2, 3, 4], &[0, 1, 1]));
         let some = |which: std::ops::Range<u64>| {
             let mut out = Vec::new();
-            let _ = runs_between(which, &[2, 2, 3], 2, a, b, |s, t, n| {
+            let _ = runs_between(which, &[2, 2, 3], 2, (&[3, 4, 5], &[1, 1, 2]), (&[2, 3, 4], &[0, 1, 1]), |s, t, n| {
                 out.push((s, t, n));
                 Ok::<(), ()>(())
             });

@@ -85,7 +85,7 @@ impl Frame {
     pub fn span(&self, at: usize) -> Range<usize> {
         let whole = self.bytes / self.block;
         let k = at / self.block;
-        if self.bytes % self.block == 0 || k + 1 < whole {
+        if self.bytes.is_multiple_of(self.block) || k + 1 < whole {
             k * self.block..(k + 1) * self.block
         } else {
             (whole - 1) * self.block..self.bytes
