@@ -138,3 +138,15 @@ def test_intermediates_stay_in_memory_while_there_is_room(tmp_path):
     tight = chunkwise("run", path, "--allowed-mem", "80MB", "--json", "--overwrite").ok().report
     assert tight["bytes_spilled"] > 0 and tight["peak_memory"] < 80 * MB
     np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), want)
+
+
+def test_a_task_that_leaves_no_room_for_another_reads_on_idle_cores(big, tmp_path):
+    """The one task of this run borrows the other cores to read; its buffers there are part of what is allowed."""
+    out = tmp_path / "out.zarr"
+    pipeline = write_pipeline(tmp_path, {"inputs": {"u": str(big / "in.zarr/u")}, "outputs": {str(out): {"array": "u[::-1] * 2", "chunks": [400, 400, 500], "codec": "none"}}})
+    done, peak = measured(tmp_path, "run", pipeline, "--allowed-mem", "900MB", "--workers", "4", "--work-dir", str(tmp_path / "work"), "--json")
+    assert json.loads(done.stdout)["tasks"] == 1
+    assert peak < 900 * MB
+    source, result = zarr.open_array(str(big / "in.zarr/u"), mode="r"), zarr.open_array(str(out), mode="r")
+    for start in (0, 170, 390):
+        np.testing.assert_array_equal(result[start : start + 10], source[390 - start : 400 - start][::-1] * 2)

@@ -3,36 +3,18 @@
 //! `benches/numpy_functions.py` runs this and NumPy on the same and prints the ratios.
 
 use chunkwise_kernels::{ArrayType, Block, ElementOp, Fused, FusedOp, Kernel, Node, Operand, Part, ReduceOp, Scratch, ViewAxis, cast};
-use chunkwise_types::{DType, Region};
+use chunkwise_types::{DType, DTypeKind, Region};
 use divan::Bencher;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt;
 
-/// Large blocks lie in huge pages, as those of NumPy and of the program do. With small ones the benchmark would measure the system, which
-/// maps and clears the pages of every output.
-struct HugePages;
-
-// SAFETY: every block is one of `System`, and advice does not change what it holds.
-unsafe impl GlobalAlloc for HugePages {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the contract is the same.
-        let block = unsafe { System.alloc(layout) };
-        #[cfg(target_os = "linux")]
-        if layout.size() >= 4 << 20 && !block.is_null() {
-            let skipped = block.align_offset(4096);
-            // SAFETY: the pages that begin inside of the block are mapped; a refusal means small pages.
-            unsafe { libc::madvise(block.add(skipped).cast(), layout.size() - skipped, libc::MADV_HUGEPAGE) };
-        }
-        block
-    }
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block is one of `System`.
-        unsafe { System.dealloc(block, layout) };
-    }
-}
+/// The program's own allocator, so that outputs are had as in a task. With one that gives memory back to the system and takes it anew for
+/// every output, the benchmark would measure page faults.
+#[path = "../../cli/src/allocator.rs"]
+#[allow(unused_imports)] // Its tests are not run here.
+mod allocator;
 
 #[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Bytes of an input.
 const BYTES: u64 = 8 << 20;
@@ -43,17 +25,19 @@ fn main() {
     divan::main();
 }
 
-/// Numbers between 0.1 and 0.9 (floats), 1 to 100 (integers) or either (bool), in no order.
+/// Numbers between 0.1 and 0.9 (floats, both parts of complex ones), 1 to 100 (integers) or either (bool), in no order.
 fn block(dtype: DType, seed: u64) -> Block {
     let shape = [ROWS, BYTES / dtype.size() / ROWS];
-    let n = (shape[0] * shape[1]) as usize;
+    let complex = dtype.kind() == DTypeKind::Complex;
+    let (kind, parts) = if complex { (DType::Complex128, 2) } else { (DType::Float64, 1) };
+    let n = (shape[0] * shape[1] * parts) as usize;
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) as f64 / (1u64 << 31) as f64
     };
     let data: Vec<f64> = (0..n).map(|_| next()).collect();
-    let filled = Block::from_bytes_with(DType::Float64, &shape, |bytes| {
+    let filled = Block::from_bytes_with(kind, &shape, |bytes| {
         for (to, x) in bytes.chunks_exact_mut(8).zip(&data) {
             let x = match dtype {
                 DType::Bool => x.round(),
@@ -123,7 +107,7 @@ fn functions() -> Vec<Case> {
     cases
 }
 
-#[divan::bench(args = functions(), sample_count = 12, max_time = 0.12)]
+#[divan::bench(args = functions(), sample_count = 400, sample_size = 1, max_time = 0.1)]
 fn function(bencher: Bencher<'_, '_>, case: &Case) {
     case.bench(bencher);
 }
@@ -136,7 +120,7 @@ fn casts() -> Vec<Case> {
         .collect()
 }
 
-#[divan::bench(args = casts(), sample_count = 12, max_time = 0.08)]
+#[divan::bench(args = casts(), sample_count = 400, sample_size = 1, max_time = 0.1)]
 fn astype(bencher: Bencher<'_, '_>, case: &Case) {
     case.bench(bencher);
 }
@@ -165,7 +149,7 @@ fn reductions() -> Vec<Case> {
     cases
 }
 
-#[divan::bench(args = reductions(), sample_count = 12, max_time = 0.1)]
+#[divan::bench(args = reductions(), sample_count = 400, sample_size = 1, max_time = 0.1)]
 fn reduce(bencher: Bencher<'_, '_>, case: &Case) {
     case.bench(bencher);
 }

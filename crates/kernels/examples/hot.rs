@@ -56,7 +56,7 @@ fn product(dtype: DType) -> Case {
 
 fn cases() -> Result<Vec<(&'static str, Case)>, Box<dyn Error>> {
     let stencil = Stencil { window: vec![3, 3], function: StencilOp::Mean };
-    let (f4, f8, i4) = (DType::Float32, DType::Float64, DType::Int32);
+    let (f4, f8, i1, i4) = (DType::Float32, DType::Float64, DType::Int8, DType::Int32);
     let cast_to = |from: DType, to: DType| Case {
         kernel: Kernel::Cast,
         inputs: vec![(from, SHAPE.to_vec())],
@@ -64,19 +64,30 @@ fn cases() -> Result<Vec<(&'static str, Case)>, Box<dyn Error>> {
     };
     Ok(vec![
         ("add f32", element(ElementOp::Add, f4)),
+        ("add i8", element(ElementOp::Add, i1)),
         ("multiply f64", element(ElementOp::Multiply, f8)),
         ("maximum f64", element(ElementOp::Maximum, f8)),
         ("exp f32", element(ElementOp::Exp, f4)),
         ("exp f64", element(ElementOp::Exp, f8)),
         ("log f64", element(ElementOp::Log, f8)),
         ("sin f64", element(ElementOp::Sin, f8)),
+        ("sin f32", element(ElementOp::Sin, f4)),
+        ("log10 f32", element(ElementOp::Log10, f4)),
+        ("tanh f32", element(ElementOp::Tanh, f4)),
+        ("pow f32", element(ElementOp::Pow, f4)),
         ("pow f64", element(ElementOp::Pow, f8)),
+        ("exp c128", element(ElementOp::Exp, DType::Complex128)),
         ("cast f32 f64", cast_to(f4, f8)),
         ("cast f64 i32", cast_to(f8, i4)),
         ("sum f32 last", reduce(ReduceOp::Sum, f4, &[1])?),
         ("sum f32 first", reduce(ReduceOp::Sum, f4, &[0])?),
         ("sum f64 all", reduce(ReduceOp::Sum, f8, &[0, 1])?),
+        ("max f32 first", reduce(ReduceOp::Max, f4, &[0])?),
         ("max i32 last", reduce(ReduceOp::Max, i4, &[1])?),
+        ("max f64 last", reduce(ReduceOp::Max, f8, &[1])?),
+        ("arg_min f64 last", reduce(ReduceOp::ArgMin, f8, &[1])?),
+        ("any bool first", reduce(ReduceOp::Any, DType::Bool, &[0])?),
+        ("count i8 all", reduce(ReduceOp::CountNonzero, i1, &[0, 1])?),
         ("moments f32 first", reduce(ReduceOp::Moments { skip_nan: false }, f4, &[0])?),
         (
             "group mean f32",

@@ -4,6 +4,8 @@
 //! ARM, NEON is the baseline), and the best version that the processor has is run. The loops stay plain Rust that the compiler
 //! vectorises; nothing is contracted or reassociated, so every version gives the same bits.
 
+use std::sync::OnceLock;
+
 /// A loop that is worth compiling for each instruction set.
 pub(crate) trait Loop {
     /// What it returns.
@@ -26,5 +28,7 @@ impl<L: Loop> pulp::WithSimd for Dispatched<L> {
 /// Runs a loop in its best version.
 #[inline]
 pub(crate) fn dispatch<L: Loop>(body: L) -> L::Output {
-    pulp::Arch::new().dispatch(Dispatched(body))
+    // Found out once: strips and rows are short, and the question has many parts.
+    static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
+    ARCH.get_or_init(pulp::Arch::new).dispatch(Dispatched(body))
 }

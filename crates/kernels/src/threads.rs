@@ -26,9 +26,10 @@ pub struct Busy {
     before: Option<Arc<Cores>>,
 }
 
-/// Cores that a kernel has borrowed; dropping this gives them back.
+/// Borrowed cores; dropping this gives them back.
 #[derive(Debug)]
-pub(crate) struct Lent {
+#[must_use]
+pub struct Lent {
     cores: Option<Arc<Cores>>,
     /// How many.
     pub count: usize,
@@ -68,8 +69,8 @@ impl Drop for Lent {
     }
 }
 
-/// Borrows at most this many idle cores.
-pub(crate) fn borrow(most: usize) -> Lent {
+/// Borrows at most this many idle cores of the run that this thread works for.
+pub fn borrow(most: usize) -> Lent {
     let nothing = Lent { cores: None, count: 0 };
     let Some(cores) = SHARED.with(|s| s.borrow().clone()).filter(|_| most > 0) else { return nothing };
     let most = isize::try_from(most).unwrap_or(isize::MAX);

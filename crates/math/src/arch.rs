@@ -84,11 +84,14 @@ impl Level {
 }
 
 /// A function of one argument.
-pub(crate) trait Unary<T>: Copy {
+pub(crate) trait Unary<T: Copy>: Copy {
     /// Some arguments go to `slow`.
     const RARE: bool = false;
     /// There is a `quick`.
     const QUICK: bool = false;
+    /// There are `begin` and `end` in place of `quick`: two loops over a block, as the processor looks ahead too few instructions to overlap
+    /// several times a long chain.
+    const STAGES: bool = false;
 
     /// Branch-free; anything may come out where `rare`.
     fn value<A: Arch>(self, x: T) -> T;
@@ -97,6 +100,18 @@ pub(crate) trait Unary<T>: Copy {
     #[inline(always)]
     fn quick<A: Arch>(self, x: T) -> (T, bool) {
         (self.value::<A>(x), true)
+    }
+
+    /// The first half of a quick form: two numbers for `end`, and whether that gives `value`.
+    #[inline(always)]
+    fn begin<A: Arch>(self, x: T) -> (T, T, bool) {
+        (x, x, false)
+    }
+
+    /// The second half.
+    #[inline(always)]
+    fn end<A: Arch>(self, h: T, _: T) -> T {
+        h
     }
 
     /// Whether `value` does not cover x.
@@ -113,19 +128,25 @@ pub(crate) trait Unary<T>: Copy {
 }
 
 /// A function of two arguments.
-pub(crate) trait Binary<T>: Copy {
+pub(crate) trait Binary<T: Copy>: Copy {
     /// Some arguments go to `slow`.
     const RARE: bool = false;
-    /// There is a `quick`.
-    const QUICK: bool = false;
+    /// There are `begin` and `end`, see [`Unary::STAGES`].
+    const STAGES: bool = false;
 
     /// Branch-free; anything may come out where `rare`.
     fn value<A: Arch>(self, x: T, y: T) -> T;
 
-    /// See [`Unary::quick`].
+    /// See [`Unary::begin`].
     #[inline(always)]
-    fn quick<A: Arch>(self, x: T, y: T) -> (T, bool) {
-        (self.value::<A>(x, y), true)
+    fn begin<A: Arch>(self, x: T, _: T) -> (T, T, bool) {
+        (x, x, false)
+    }
+
+    /// See [`Unary::end`].
+    #[inline(always)]
+    fn end<A: Arch>(self, h: T, _: T) -> T {
+        h
     }
 
     /// Whether `value` does not cover x, y.
@@ -142,7 +163,7 @@ pub(crate) trait Binary<T>: Copy {
 }
 
 /// Elements a block: several vectors of every kind, so that chains of dependent operations overlap.
-const BLOCK: usize = 64;
+const BLOCK: usize = 128;
 
 /// Blocks after one with special arguments that are not tried with the quick form: data with many NaN have them everywhere.
 const CAREFUL: u32 = 15;
@@ -192,7 +213,21 @@ struct Map<'a, T, F> {
 impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
     #[inline(always)]
     fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
-        if F::QUICK && *careful == 0 {
+        if F::STAGES && *careful == 0 {
+            let (mut h, mut l, mut all) = ([T::default(); BLOCK], [T::default(); BLOCK], true);
+            for ((h, l), &x) in h.iter_mut().zip(&mut l).zip(xs) {
+                let (a, b, same) = f.begin::<A>(x);
+                (*h, *l) = (a, b);
+                all &= same;
+            }
+            if all {
+                for ((o, &h), &l) in out.iter_mut().zip(&h).zip(&l) {
+                    *o = f.end::<A>(h, l);
+                }
+                return;
+            }
+            *careful = CAREFUL;
+        } else if F::QUICK && *careful == 0 {
             let mut all = true;
             for (o, &x) in out.iter_mut().zip(xs) {
                 let (y, same) = f.quick::<A>(x);
@@ -206,10 +241,12 @@ impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
         } else {
             *careful = careful.saturating_sub(1);
         }
+        let mut any = false;
         for (o, &x) in out.iter_mut().zip(xs) {
             *o = f.value::<A>(x);
+            any |= F::RARE && f.rare(x);
         }
-        if F::RARE && xs.iter().fold(false, |any, &x| any | f.rare(x)) {
+        if any {
             Self::slow(f, xs, out);
         }
     }
@@ -255,24 +292,29 @@ struct Map2<'a, T, F> {
 impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
     #[inline(always)]
     fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
-        if F::QUICK && *careful == 0 {
-            let mut all = true;
-            for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
-                let (z, same) = f.quick::<A>(x, y);
-                *o = z;
+        if F::STAGES && *careful == 0 {
+            let (mut h, mut l, mut all) = ([T::default(); BLOCK], [T::default(); BLOCK], true);
+            for (((h, l), &x), &y) in h.iter_mut().zip(&mut l).zip(xs).zip(ys) {
+                let (a, b, same) = f.begin::<A>(x, y);
+                (*h, *l) = (a, b);
                 all &= same;
             }
             if all {
+                for ((o, &h), &l) in out.iter_mut().zip(&h).zip(&l) {
+                    *o = f.end::<A>(h, l);
+                }
                 return;
             }
             *careful = CAREFUL;
         } else {
             *careful = careful.saturating_sub(1);
         }
+        let mut any = false;
         for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
             *o = f.value::<A>(x, y);
+            any |= F::RARE && f.rare(x, y);
         }
-        if F::RARE && xs.iter().zip(ys).fold(false, |any, (&x, &y)| any | f.rare(x, y)) {
+        if any {
             Self::slow(f, xs, ys, out);
         }
     }

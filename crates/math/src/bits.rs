@@ -51,13 +51,6 @@ pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (s, (a - (s - t)) + (b - t))
 }
 
-/// a + b as a sum of two numbers, without error where |a| >= |b| or a = 0 (Dekker).
-#[inline(always)]
-pub(crate) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
-    let s = a + b;
-    (s, (a - s) + b)
-}
-
 /// a * b as a sum of two numbers: exact with fused multiply-add, otherwise by Dekker's splitting, which needs |a|, |b| < 2^970.
 #[inline(always)]
 pub(crate) fn two_product<A: Arch>(a: f64, b: f64) -> (f64, f64) {

@@ -138,6 +138,12 @@ pub(crate) const SINH_F32: [f32; 3] = [1.6666667e-01, 8.3333105e-03, 1.9890991e-
 /// (cosh(r) - 1) / r^2 in r^2, |r| <= ln(2)/2; relative error 2^-31.65.
 pub(crate) const COSH_F32: [f32; 3] = [5.0e-01, 4.1666467e-02, 1.393365e-03];
 
+/// (sin(r) - r) / r^3 in r^2, |r| <= 0.82; relative error 2^-25.73.
+pub(crate) const SIN_F32: [f32; 3] = [-1.6666664e-01, 8.332639e-03, -1.9565229e-04];
+
+/// (cos(r) - 1 + r^2/2) / r^4 in r^2, |r| <= 0.82; relative error 2^-29.05.
+pub(crate) const COS_F32: [f32; 3] = [4.1666664e-02, -1.3888193e-03, 2.452523e-05];
+
 /// (tan(r) - r) / r^3 in r^2, |r| <= 0.82; relative error 2^-25.84.
 pub(crate) const TAN_F32: [f32; 7] =
     [3.3333334e-01, 1.3333143e-01, 5.401271e-02, 2.1483963e-02, 1.0421712e-02, 4.835276e-04, 4.2414228e-03];

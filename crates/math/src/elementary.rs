@@ -87,8 +87,8 @@ unary! {
     Log2 = log::log2 quick log2_quick, single_log::log2 quick log2_quick;
     Log10 = log::log10 quick log10_quick, single_log::log10 quick log10_quick;
     Log1p = log::log1p quick log1p_quick, single_log::log1p quick log1p_quick;
-    Sin = trig::sin large f64::sin;
-    Cos = trig::cos large f64::cos;
+    Sin = trig::sin large f64::sin, single::sin;
+    Cos = trig::cos large f64::cos, single::cos;
     Tan = trig::tan large f64::tan, single::tan;
     Asin = inverse::asin, single::asin;
     Acos = inverse::acos, single::acos;
@@ -167,7 +167,7 @@ binary! {
 pub(crate) struct Pow;
 
 impl Binary<f64> for Pow {
-    const QUICK: bool = true;
+    const STAGES: bool = true;
 
     #[inline(always)]
     fn value<A: Arch>(self, x: f64, y: f64) -> f64 {
@@ -175,13 +175,18 @@ impl Binary<f64> for Pow {
     }
 
     #[inline(always)]
-    fn quick<A: Arch>(self, x: f64, y: f64) -> (f64, bool) {
-        power::pow_quick::<A>(x, y)
+    fn begin<A: Arch>(self, x: f64, y: f64) -> (f64, f64, bool) {
+        power::pow_begin::<A>(x, y)
+    }
+
+    #[inline(always)]
+    fn end<A: Arch>(self, h: f64, l: f64) -> f64 {
+        power::pow_end::<A>(h, l)
     }
 }
 
 impl Binary<f32> for Pow {
-    const QUICK: bool = true;
+    const STAGES: bool = true;
 
     #[inline(always)]
     fn value<A: Arch>(self, x: f32, y: f32) -> f32 {
@@ -189,8 +194,13 @@ impl Binary<f32> for Pow {
     }
 
     #[inline(always)]
-    fn quick<A: Arch>(self, x: f32, y: f32) -> (f32, bool) {
-        single_power::pow_quick::<A>(x, y)
+    fn begin<A: Arch>(self, x: f32, y: f32) -> (f32, f32, bool) {
+        single_power::pow_begin::<A>(x, y)
+    }
+
+    #[inline(always)]
+    fn end<A: Arch>(self, h: f32, l: f32) -> f32 {
+        single_power::pow_end::<A>(h, l)
     }
 }
 
@@ -202,7 +212,7 @@ impl<T: Copy> Unary<T> for PowBy<T>
 where
     Pow: Binary<T>,
 {
-    const QUICK: bool = <Pow as Binary<T>>::QUICK;
+    const STAGES: bool = <Pow as Binary<T>>::STAGES;
 
     #[inline(always)]
     fn value<A: Arch>(self, x: T) -> T {
@@ -210,8 +220,13 @@ where
     }
 
     #[inline(always)]
-    fn quick<A: Arch>(self, x: T) -> (T, bool) {
-        Pow.quick::<A>(x, self.0)
+    fn begin<A: Arch>(self, x: T) -> (T, T, bool) {
+        Pow.begin::<A>(x, self.0)
+    }
+
+    #[inline(always)]
+    fn end<A: Arch>(self, h: T, l: T) -> T {
+        Pow.end::<A>(h, l)
     }
 }
 

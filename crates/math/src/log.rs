@@ -1,7 +1,7 @@
 //! log in three bases, log1p, asinh, acosh, atanh: x = 2^k m with m around 1, s = (m - 1) / (m + 1), a polynomial in s^2.
 
 use crate::arch::Arch;
-use crate::bits::{FULL, horner, power, select, two_product};
+use crate::bits::{FULL, horner, power, select};
 use crate::coefficients::*;
 
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -78,42 +78,42 @@ pub(crate) fn log_quick<A: Arch>(x: f64) -> (f64, bool) {
     (combine::<A, FULL>(k, m - 1.0), regular(x))
 }
 
-/// c = 1 / log(base), kc = log(2) / log(base); exact at powers of two for base 2.
+/// (k ln 2 + log(1 + f)) c with c = 1 / log(base) and kc = ln 2 c, whose products with k are exact.
 #[inline(always)]
-fn combine_base<A: Arch>(k: f64, f: f64, c: [f64; 2], kc: [f64; 2]) -> f64 {
+fn combine_base<A: Arch>(k: f64, f: f64, c: f64, kc: f64, kc_low: f64) -> f64 {
     let g = beyond_first::<A, FULL>(f);
-    let (p, e) = two_product::<A>(f, c[0]);
-    let rest = A::fma(g, c[0], A::fma(f, c[1], e));
-    let h = k * kc[0];
-    let sum = h + p;
-    let low = p - (sum - h);
-    sum + (low + A::fma(k, kc[1], rest))
+    A::fma(k, kc, A::fma(f, c, A::fma(k, kc_low, g * c)))
 }
 
-const LOG2_2: [f64; 2] = [1.0, 0.0];
+/// The same for base 2, exact at powers of two.
+#[inline(always)]
+fn combine_two<A: Arch>(k: f64, f: f64) -> f64 {
+    let g = beyond_first::<A, FULL>(f);
+    k + A::fma(f, LOG2_E[0], g * LOG2_E[0])
+}
 
 #[inline(always)]
 pub(crate) fn log2<A: Arch, const S: bool>(x: f64) -> f64 {
     let (k, m) = parts::<S>(x);
-    specials(x, combine_base::<A>(k, m - 1.0, LOG2_E, LOG2_2))
+    specials(x, combine_two::<A>(k, m - 1.0))
 }
 
 #[inline(always)]
 pub(crate) fn log2_quick<A: Arch>(x: f64) -> (f64, bool) {
     let (k, m) = normal_parts(x);
-    (combine_base::<A>(k, m - 1.0, LOG2_E, LOG2_2), regular(x))
+    (combine_two::<A>(k, m - 1.0), regular(x))
 }
 
 #[inline(always)]
 pub(crate) fn log10<A: Arch, const S: bool>(x: f64) -> f64 {
     let (k, m) = parts::<S>(x);
-    specials(x, combine_base::<A>(k, m - 1.0, LOG10_E, LOG10_2))
+    specials(x, combine_base::<A>(k, m - 1.0, LOG10_E[0], LOG10_2[0], LOG10_2[1]))
 }
 
 #[inline(always)]
 pub(crate) fn log10_quick<A: Arch>(x: f64) -> (f64, bool) {
     let (k, m) = normal_parts(x);
-    (combine_base::<A>(k, m - 1.0, LOG10_E, LOG10_2), regular(x))
+    (combine_base::<A>(k, m - 1.0, LOG10_E[0], LOG10_2[0], LOG10_2[1]), regular(x))
 }
 
 /// As [`normal_parts`], and 2^-k.

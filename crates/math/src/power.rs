@@ -1,20 +1,20 @@
 //! pow, hypot, logaddexp.
 
 use crate::arch::Arch;
-use crate::bits::{FULL, fast_two_sum, horner, select, two_product};
+use crate::bits::{FULL, horner, select, two_product};
 use crate::coefficients::*;
 use crate::exp::{exp, exp_sum, exp_sum_quick};
 use crate::log::{log1p, normal_parts, parts, regular};
 
-/// log(2^k m) as a sum of two numbers with about 65 bits, by log(m) = 2 atanh(s), s = (m - 1) / (m + 1): s and 2/3 s^3 are sums of
-/// two numbers, what is beyond s^3 is not.
+/// log(2^k m) as a sum of two numbers with about 64 bits, by log(m) = 2 atanh(s) = s (2 + s^2 (2/3 + ...)), s = (m - 1) / (m + 1): s, s^2
+/// and both sums in parentheses are sums of two numbers. The second number of the result may be some units of the first one's last place.
 #[inline(always)]
 fn long_log<A: Arch>(k: f64, m: f64) -> (f64, f64) {
     let f = m - 1.0;
     let inverse = 1.0 / (2.0 + f);
     let s = f * inverse;
     // f - s (2 + f): the first difference is exact, both being close.
-    let rest = f - 2.0 * s;
+    let rest = A::fma(-2.0, s, f);
     let rest = if A::FUSED {
         A::fma(-s, f, rest)
     } else {
@@ -24,18 +24,23 @@ fn long_log<A: Arch>(k: f64, m: f64) -> (f64, f64) {
     let s_low = rest * inverse;
     let (z, z_low) = two_product::<A>(s, s);
     let t = horner::<A, _>(z, &POW);
-    let (p, e) = two_product::<A>(z, t);
-    let (u, u_low) = fast_two_sum(TWO_THIRDS[0], p);
-    let u_low = u_low + (e + TWO_THIRDS[1]);
-    let (cube, e) = two_product::<A>(s, z);
-    let cube_low = A::fma(s, z_low, e);
-    let (c, e) = two_product::<A>(cube, u);
-    let c_low = A::fma(cube, u_low, A::fma(cube_low, u, e));
-    // The derivative 2 / (1 - s^2) for the low part of s.
-    let c_low = A::fma(s_low, A::fma(A::fma(z, 2.0, 2.0), z, 2.0), c_low);
-    let (h, l) = fast_two_sum(k * LN2[0], 2.0 * s);
-    let (h, l2) = fast_two_sum(h, c);
-    (h, (l + l2) + A::fma(k, LN2[1], c_low))
+    let u = A::fma(z, t, TWO_THIRDS[0]);
+    let u_low = A::fma(z, t, TWO_THIRDS[0] - u) + TWO_THIRDS[1];
+    let v = A::fma(z, u, 2.0);
+    let v_low = if A::FUSED {
+        A::fma(z, u, 2.0 - v)
+    } else {
+        let (p, e) = two_product::<A>(z, u);
+        ((2.0 - v) + p) + e
+    };
+    let v_low = A::fma(z_low, u, A::fma(z, u_low, v_low));
+    let (h, l) = two_product::<A>(s, v);
+    // The derivative 2 / (1 - s^2) for the low part of s, to ten bits.
+    let l = A::fma(s_low, A::fma(z, 2.0487, 2.0), A::fma(s, v_low, l));
+    // The products with the first part of ln 2 are exact.
+    let sum = A::fma(k, LN2[0], h);
+    let low = A::fma(k, LN2[0], -sum) + h;
+    (sum, low + A::fma(k, LN2[1], l))
 }
 
 /// |y| is an integer, and an odd one.
@@ -72,14 +77,19 @@ pub(crate) fn pow<A: Arch>(x: f64, y: f64) -> f64 {
     select(one, 1.0, power)
 }
 
-/// As [`pow`] for positive normal x and a result far enough from the ends of the range, and whether that is so.
+/// y log(x) as a sum of two numbers, and whether [`pow_end`] makes the same of it as [`pow`]: for positive normal x and a result far
+/// enough from the ends of the range.
 #[inline(always)]
-pub(crate) fn pow_quick<A: Arch>(x: f64, y: f64) -> (f64, bool) {
+pub(crate) fn pow_begin<A: Arch>(x: f64, y: f64) -> (f64, f64, bool) {
     let (k, m) = normal_parts(x);
     let (h, l) = long_log::<A>(k, m);
     let (p, e) = two_product::<A>(y, h);
-    let power = exp_sum_quick::<A>(p, A::fma(y, l, e));
-    (power, regular(x) & (p.abs() < 700.0))
+    (p, A::fma(y, l, e), regular(x) & (p.abs() < 700.0))
+}
+
+#[inline(always)]
+pub(crate) fn pow_end<A: Arch>(h: f64, l: f64) -> f64 {
+    exp_sum_quick::<A>(h, l)
 }
 
 /// The naive formula, for magnitudes that squares do not take out of range: see [`hypot_rare`].

@@ -106,6 +106,34 @@ pub(crate) fn cosh<A: Arch>(x: f32) -> f32 {
     2.0 * (even + A::fma32(even, ch, odd * sh))
 }
 
+/// sin(x + quarters pi/2): the argument less n pi/2 as in [`tan`]. Without fused multiply-add, in `f64`.
+#[inline(always)]
+fn wave<A: Arch>(x: f32, quarters: u32) -> f32 {
+    let (n, k) = nearest(A::fma32(x, std::f32::consts::FRAC_2_PI, SHIFT));
+    let r = A::fma32(n, -PIO2_PARTS_F32[1], A::fma32(n, -PIO2_PARTS_F32[0], x));
+    let r = A::fma32(n, -PIO2_PARTS_F32[2], r);
+    let z = r * r;
+    let s = A::fma32(r * z, horner32::<A, _>(z, &SIN_F32), r);
+    let c = A::fma32(z * z, horner32::<A, _>(z, &COS_F32), A::fma32(z, -0.5, 1.0));
+    let k = k.wrapping_add(quarters);
+    let y = select(k & 1 == 0, s, c);
+    f32::from_bits(y.to_bits() ^ ((k & 2) << 30))
+}
+
+#[inline(always)]
+pub(crate) fn sin<A: Arch>(x: f32) -> f32 {
+    if !A::FUSED {
+        return crate::trig::sin::<A, SHORT>(f64::from(x)) as f32;
+    }
+    // The parts of pi/2 have two signs, which loses that of zero.
+    select(x == 0.0, x, wave::<A>(x, 0))
+}
+
+#[inline(always)]
+pub(crate) fn cos<A: Arch>(x: f32) -> f32 {
+    if A::FUSED { wave::<A>(x, 1) } else { crate::trig::cos::<A, SHORT>(f64::from(x)) as f32 }
+}
+
 /// The argument less n pi/2: the first difference is exact with fused multiply-add. Without, in `f64`.
 #[inline(always)]
 pub(crate) fn tan<A: Arch>(x: f32) -> f32 {

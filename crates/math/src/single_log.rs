@@ -52,31 +52,30 @@ pub(crate) fn log<A: Arch>(x: f32) -> f32 {
     specials(x, combine::<A>(k, m - 1.0))
 }
 
-/// c = 1 / log(base), kc = log(2) / log(base); exact at powers of two for base 2.
+/// (k ln 2 + log(1 + f)) c with c = 1 / log(base) and kc = ln 2 c, whose products with k are exact.
 #[inline(always)]
-fn combine_base<A: Arch>(k: f32, f: f32, c: [f32; 2], kc: [f32; 2]) -> f32 {
+fn combine_base<A: Arch>(k: f32, f: f32, c: f32, kc: f32, kc_low: f32) -> f32 {
     let g = beyond_first::<A>(f);
-    let p = f * c[0];
-    let e = if A::FUSED { A::fma32(f, c[0], -p) } else { (f64::from(f) * f64::from(c[0]) - f64::from(p)) as f32 };
-    let rest = A::fma32(g, c[0], A::fma32(f, c[1], e));
-    let h = k * kc[0];
-    let sum = h + p;
-    let low = p - (sum - h);
-    sum + (low + A::fma32(k, kc[1], rest))
+    A::fma32(k, kc, A::fma32(f, c, A::fma32(k, kc_low, g * c)))
 }
 
-const LOG2_2: [f32; 2] = [1.0, 0.0];
+/// The same for base 2, exact at powers of two.
+#[inline(always)]
+fn combine_two<A: Arch>(k: f32, f: f32) -> f32 {
+    let g = beyond_first::<A>(f);
+    k + A::fma32(f, LOG2_E_F32[0], g * LOG2_E_F32[0])
+}
 
 #[inline(always)]
 pub(crate) fn log2<A: Arch>(x: f32) -> f32 {
     let (k, m) = parts(x);
-    specials(x, combine_base::<A>(k, m - 1.0, LOG2_E_F32, LOG2_2))
+    specials(x, combine_two::<A>(k, m - 1.0))
 }
 
 #[inline(always)]
 pub(crate) fn log10<A: Arch>(x: f32) -> f32 {
     let (k, m) = parts(x);
-    specials(x, combine_base::<A>(k, m - 1.0, LOG10_E_F32, LOG10_2_F32))
+    specials(x, combine_base::<A>(k, m - 1.0, LOG10_E_F32[0], LOG10_2_F32[0], LOG10_2_F32[1]))
 }
 
 /// Positive, normal and finite, where `quick` forms hold.
@@ -95,13 +94,13 @@ pub(crate) fn log_quick<A: Arch>(x: f32) -> (f32, bool) {
 #[inline(always)]
 pub(crate) fn log2_quick<A: Arch>(x: f32) -> (f32, bool) {
     let (k, m) = normal_parts(x);
-    (combine_base::<A>(k, m - 1.0, LOG2_E_F32, LOG2_2), regular(x))
+    (combine_two::<A>(k, m - 1.0), regular(x))
 }
 
 #[inline(always)]
 pub(crate) fn log10_quick<A: Arch>(x: f32) -> (f32, bool) {
     let (k, m) = normal_parts(x);
-    (combine_base::<A>(k, m - 1.0, LOG10_E_F32, LOG10_2_F32), regular(x))
+    (combine_base::<A>(k, m - 1.0, LOG10_E_F32[0], LOG10_2_F32[0], LOG10_2_F32[1]), regular(x))
 }
 
 /// As [`normal_parts`], and 2^-k.

@@ -12,26 +12,26 @@ fn exact<A: Arch>(a: f32, b: f32, c: f32) -> f32 {
     if A::FUSED { A::fma32(a, b, c) } else { (f64::from(a) * f64::from(b) + f64::from(c)) as f32 }
 }
 
-/// log(2^k m) as a sum of two numbers with about 30 bits, which a power of up to 2^127 needs: log(m) = 2 atanh(s), s = (m - 1) / (m + 1)
-/// as a sum of two numbers, and so s^3.
+/// log(2^k m) as a sum of two numbers with about 31 bits, which a power of up to 2^127 needs, as [`crate::power`] has it.
 #[inline(always)]
 fn long_log<A: Arch>(k: f32, m: f32) -> (f32, f32) {
     let f = m - 1.0;
     let inverse = 1.0 / (2.0 + f);
     let s = f * inverse;
     // f - s (2 + f): the first difference is exact, both being close.
-    let s_low = exact::<A>(-s, f, f - 2.0 * s) * inverse;
+    let s_low = exact::<A>(-s, f, A::fma32(-2.0, s, f)) * inverse;
     let z = s * s;
     let q = horner32::<A, _>(z, &POW_F32);
-    let cube = s * z;
-    let cube_low = A::fma32(s, exact::<A>(s, s, -z), exact::<A>(s, z, -cube));
-    // 2 + 2 s^2: the derivative for the low part of s.
-    let c = A::fma32(cube, q, A::fma32(cube_low, q, s_low * A::fma32(z, 2.0, 2.0)));
-    let (a, b) = (k * LN2_F32[0], 2.0 * s);
-    let h = a + b;
-    let l = ((a - h) + b) + A::fma32(k, LN2_F32[1], c);
-    let sum = h + l;
-    (sum, (h - sum) + l)
+    let v = A::fma32(z, q, 2.0);
+    let v_low = exact::<A>(z, q, 2.0 - v);
+    let h = s * v;
+    let l = A::fma32(s, v_low, exact::<A>(s, v, -h));
+    // The derivative 2 / (1 - s^2) for the low part of s.
+    let l = A::fma32(s_low, A::fma32(z, 2.0487, 2.0), l);
+    // The products with the first part of ln 2 are exact.
+    let sum = A::fma32(k, LN2_F32[0], h);
+    let low = A::fma32(k, LN2_F32[0], -sum) + h;
+    (sum, low + A::fma32(k, LN2_F32[1], l))
 }
 
 /// exp(h + l) / 2^k, and k in the low bits.
@@ -77,12 +77,18 @@ pub(crate) fn pow<A: Arch>(x: f32, y: f32) -> f32 {
     select(one, 1.0, power)
 }
 
-/// As [`pow`] for positive normal x and a result far enough from the ends of the range, and whether that is so.
+/// y log(x) as a sum of two numbers, and whether [`pow_end`] makes the same of it as [`pow`]: for positive normal x and a result far
+/// enough from the ends of the range.
 #[inline(always)]
-pub(crate) fn pow_quick<A: Arch>(x: f32, y: f32) -> (f32, bool) {
+pub(crate) fn pow_begin<A: Arch>(x: f32, y: f32) -> (f32, f32, bool) {
     let (k, m) = normal_parts(x);
     let (h, l) = long_log::<A>(k, m);
     let p = y * h;
-    let (power, k) = reduced_sum::<A>(p, A::fma32(y, l, exact::<A>(y, h, -p)));
-    (f32::from_bits(power.to_bits().wrapping_add(k << 23)), regular(x) & (p.abs() < 87.0))
+    (p, A::fma32(y, l, exact::<A>(y, h, -p)), regular(x) & (p.abs() < 87.0))
+}
+
+#[inline(always)]
+pub(crate) fn pow_end<A: Arch>(h: f32, l: f32) -> f32 {
+    let (y, k) = reduced_sum::<A>(h, l);
+    f32::from_bits(y.to_bits().wrapping_add(k << 23))
 }

@@ -78,8 +78,8 @@ fn ones64() -> Table1<f64> {
         "exp2" Exp2 f64::exp2, 1.0;
         "expm1" Expm1 f64::exp_m1, 2.0;
         "log" Log f64::ln, 1.0;
-        "log2" Log2 f64::log2, 1.0;
-        "log10" Log10 f64::log10, 1.0;
+        "log2" Log2 f64::log2, 1.5;
+        "log10" Log10 f64::log10, 1.5;
         "log1p" Log1p f64::ln_1p, 1.5;
         "sin" Sin f64::sin, 1.0;
         "cos" Cos f64::cos, 1.0;
@@ -112,10 +112,10 @@ fn ones32() -> Table1<f32> {
         "expm1" Expm1 f64::exp_m1, 2.0;
         "log" Log f64::ln, 2.0;
         "log2" Log2 f64::log2, 2.0;
-        "log10" Log10 f64::log10, 2.0;
+        "log10" Log10 f64::log10, 2.5;
         "log1p" Log1p f64::ln_1p, 2.0;
-        "sin" Sin f64::sin, 0.52;
-        "cos" Cos f64::cos, 0.52;
+        "sin" Sin f64::sin, 2.0;
+        "cos" Cos f64::cos, 2.0;
         "tan" Tan f64::tan, 3.0;
         "asin" Asin f64::asin, 2.5;
         "acos" Acos f64::acos, 2.0;

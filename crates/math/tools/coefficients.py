@@ -166,6 +166,9 @@ for kind, suffix, n in (("f64", "", 0), ("f64", "_SHORT", 1), ("f32", "_F32", 2)
     else:
         table("SINH_F32", "(sinh(r) - r) / r^3 in r^2, |r| <= ln(2)/2", kind, lambda z: series(SH, z, N), 0, L * L, 3, lambda z: z)
         table("COSH_F32", "(cosh(r) - 1) / r^2 in r^2, |r| <= ln(2)/2", kind, lambda z: series(CH, z, N), 0, L * L, 3, lambda z: z)
+        table("SIN_F32", "(sin(r) - r) / r^3 in r^2, |r| <= 0.82", kind, lambda z: series(SN, z, N), 0, mpf("0.82") ** 2, 3, lambda z: z)
+        table("COS_F32", "(cos(r) - 1 + r^2/2) / r^4 in r^2, |r| <= 0.82", kind, lambda z: series(CS, z, N), 0, mpf("0.82") ** 2, 3,
+              lambda z: z * z / cos(sqrt(z)))
         table("TAN_F32", "(tan(r) - r) / r^3 in r^2, |r| <= 0.82", kind, tn, 0, mpf("0.82") ** 2, 7, lambda z: z)
         table("TURN_F32", "(atan(t) - t) / t^3 in t^2, |t| <= 1", kind, at, 0, 1, 10, lambda z: z * sqrt(z) / atan(sqrt(z)) if z else mpf(0))
         table("SERIES_F32", "(log((1+s)/(1-s)) - 2 s) / s^3 in s^2", kind, LOG, 0, mpf("0.246") ** 2, 4, lambda z: z / 2)

@@ -21,6 +21,8 @@ const SCATTERED_BYTES: u64 = 2 << 20;
 pub struct Bands {
     /// The steps that are read band by band.
     pub banded: Vec<bool>,
+    /// Those of them that all bands together want only a part of a chunk of: other tasks may want the rest.
+    pub shared: Vec<bool>,
     target: u64,
 }
 
@@ -66,12 +68,20 @@ impl Bands {
             let last = within(&mut region.start.iter().zip(&region.shape).map(|(s, n)| (s + n).saturating_sub(1)));
             (last + 1).saturating_sub(within(&mut region.start.iter().copied())) <= 2 * region.volume()
         };
-        if let Some(found) = Self::with(program, schedule, pass, &how, BAND_BYTES, orderly) {
+        if let Some(mut found) = Self::with(program, schedule, pass, &how, BAND_BYTES, orderly) {
+            let part = |k: usize| {
+                let (array, region) = (leaf(k)?, pass.demands[k].first()?);
+                Some(region.shape.iter().zip(array.grid.max_shape()).any(|(n, c)| *n < c))
+            };
+            found.shared = (0..how.len()).map(|k| how[k] == Parts::InOrder && part(k).unwrap_or(false)).collect();
             return found;
         }
         how.iter_mut().filter(|h| **h == Parts::InOrder).for_each(|h| *h = Parts::No);
-        Self::with(program, schedule, pass, &how, SCATTERED_BYTES, |_, _| true)
-            .unwrap_or_else(|| Bands { banded: vec![false; program.steps.len()], target: u64::MAX })
+        Self::with(program, schedule, pass, &how, SCATTERED_BYTES, |_, _| true).unwrap_or_else(|| Bands {
+            banded: vec![false; how.len()],
+            shared: vec![false; how.len()],
+            target: u64::MAX,
+        })
     }
 
     /// Bands of some bytes, if leaves are read like this; `None` if that is not worth it.
@@ -95,7 +105,7 @@ impl Bands {
             return None;
         }
         let target = (whole.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
-        let bands = Bands { banded, target: target.max(pass.target) };
+        let bands = Bands { shared: vec![false; how.len()], banded, target: target.max(pass.target) };
         let cut = bands.cut(pass, whole);
         let part = &cut[cut.len() / 2];
         let middle = bands.demands(program, schedule, pass, part);

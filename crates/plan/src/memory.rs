@@ -55,7 +55,7 @@ fn under_way(array: &PlanArray) -> u64 {
 
 /// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
 /// what can be under way.
-fn reading(array: &PlanArray) -> u64 {
+pub fn reading(array: &PlanArray) -> u64 {
     if array.raw {
         // Long runs are read into place, short ones through a buffer, with a list of where they go.
         let chunk = chunk_bytes(array, &array.grid);

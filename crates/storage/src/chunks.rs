@@ -24,6 +24,8 @@ pub(crate) struct Inner {
     pub raw: bool,
     /// Bytes that may be under way from an object store at once.
     pub in_flight: u64,
+    /// Where decoded chunks are kept for other readers.
+    pub cache: Option<Arc<MemoryTier>>,
 }
 
 /// What is under way at once where no plan says it.
@@ -32,15 +34,20 @@ const IN_FLIGHT: u64 = 16 << 20;
 impl ArrayIo {
     /// Opens the chunks of an array whose metadata is known.
     pub fn new(location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?, location, meta)
+        Self::of(Store::open(location)?, location, meta, None)
+    }
+
+    /// As [`ArrayIo::new`]; chunks that are decoded for a part of them are kept while there is room.
+    pub fn cached(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
+        Self::of(Store::open(location)?, location, meta, Some(tier.clone()))
     }
 
     /// As [`ArrayIo::new`]; the chunks stay in memory while there is room.
     pub fn in_memory(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta)
+        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta, None)
     }
 
-    fn of(store: Store, location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
+    fn of(store: Store, location: &Location, meta: &ArrayMeta, cache: Option<Arc<MemoryTier>>) -> Result<ArrayIo, StorageError> {
         let url = location.to_string();
         let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
         for a in &meta.grid.0 {
@@ -55,7 +62,17 @@ impl ArrayIo {
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
         let shard = ShardLayout::of(meta).map_err(bad)?;
         let in_flight = if store.is_remote() { IN_FLIGHT } else { 0 };
-        Ok(ArrayIo(Arc::new(Inner { in_flight, array, meta: meta.clone(), store, codec, shard, raw: meta.is_raw(), url: url.clone() })))
+        Ok(ArrayIo(Arc::new(Inner {
+            in_flight,
+            array,
+            meta: meta.clone(),
+            store,
+            codec,
+            shard,
+            raw: meta.is_raw(),
+            cache,
+            url: url.clone(),
+        })))
     }
 
     /// The same chunks, of which at most `bytes` are under way from an object store at once; 0 reads them one after another.

@@ -6,6 +6,7 @@ use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
 use crate::read::{READ_GAP, ReadStats};
+use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
 
@@ -20,13 +21,22 @@ pub struct Cursor {
     scratch: Vec<u8>,
     /// A decoded block, and which part of the chunk that is.
     held: (Range<usize>, Vec<u8>),
+    /// Other readers may want other parts of the chunks.
+    shared: bool,
+}
+
+impl Cursor {
+    /// A cursor at no chunk. Where other readers want other parts of the same chunks, `shared`, decoded chunks are kept for them.
+    pub fn new(shared: bool) -> Cursor {
+        Cursor { shared, ..Cursor::default() }
+    }
 }
 
 enum Opened {
     Missing,
     Raw(Object),
     Blosc(Object, Frame),
-    Whole(Vec<u8>),
+    Whole(Bytes),
 }
 
 /// An error of storage, or what is wrong with a chunk.
@@ -94,12 +104,12 @@ impl ArrayIo {
         let item = inner.meta.dtype.size() as usize;
         let shape = &inner.codec.shape;
         let mut read = 0;
-        let Cursor { chunk, scratch, held } = cursor;
+        let Cursor { chunk, scratch, held, shared } = cursor;
         if chunk.as_ref().is_none_or(|(open, _)| *open != index) {
             // Before the next one takes memory.
             *chunk = None;
             held.0 = 0..0;
-            let opened = self.open_chunk(key, &mut read)?;
+            let opened = self.open_chunk(key, *shared, &mut read)?;
             *chunk = Some((index, opened));
         }
         match chunk.as_ref().map(|(_, opened)| opened) {
@@ -128,8 +138,12 @@ impl ArrayIo {
         Ok(read)
     }
 
-    fn open_chunk(&self, key: &str, read: &mut u64) -> Result<Opened, Fault> {
+    fn open_chunk(&self, key: &str, shared: bool, read: &mut u64) -> Result<Opened, Fault> {
         let inner = &*self.0;
+        let shared = inner.cache.as_ref().filter(|_| shared && !inner.raw);
+        if let Some(data) = shared.and_then(|cache| cache.cached(&inner.store.url(key))) {
+            return Ok(Opened::Whole(data));
+        }
         let Some(object) = inner.store.open_object(key)? else { return Ok(Opened::Missing) };
         if let Object::Memory(data) = &object {
             *read += data.len() as u64;
@@ -157,7 +171,11 @@ impl ArrayIo {
                 data.into()
             }
         };
-        Ok(Opened::Whole(inner.codec.decode(data)?))
+        let data = Bytes::from(inner.codec.decode(data)?);
+        if let Some(cache) = shared {
+            cache.cache(inner.store.url(key), data.clone());
+        }
+        Ok(Opened::Whole(data))
     }
 }
 

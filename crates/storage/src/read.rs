@@ -21,6 +21,18 @@ pub struct ReadStats {
     pub heads: u64,
 }
 
+impl ReadStats {
+    /// The sum of both.
+    pub fn plus(self, other: ReadStats) -> ReadStats {
+        ReadStats {
+            bytes_read: self.bytes_read + other.bytes_read,
+            chunks: self.chunks + other.chunks,
+            gets: self.gets + other.gets,
+            heads: self.heads + other.heads,
+        }
+    }
+}
+
 /// Ranges of an object that are nearer to each other than this are fetched as one.
 pub const READ_GAP: u64 = 64 << 10;
 /// Encoded bytes of one shard that are in memory at once, unless a single inner chunk is larger.
@@ -73,17 +85,7 @@ impl ArrayIo {
             let found = match &inner.shard {
                 Some(layout) => self.read_shard(layout, &key, &from, out, (&region.shape, &to.start))?,
                 None if inner.raw => self.read_raw(&key, &from, out, (&region.shape, &to.start))?,
-                None => match inner.store.get(&key)? {
-                    Some(data) => {
-                        let n = data.len() as u64;
-                        inner
-                            .codec
-                            .decode_box(data, &from.start, &from.shape, out, (&region.shape, &to.start))
-                            .map_err(|e| self.corrupt(&key, e))?;
-                        Some(n)
-                    }
-                    None => None,
-                },
+                None => self.read_encoded(&key, &from, out, (&region.shape, &to.start))?,
             };
             match found {
                 Some(n) => stats.bytes_read += n,
@@ -91,6 +93,30 @@ impl ArrayIo {
             }
         }
         Ok(())
+    }
+
+    /// Reads and decodes a chunk for a box of it. `None` if it is not stored.
+    fn read_encoded(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
+        let ArrayIo(inner) = self;
+        let item = inner.meta.dtype.size() as usize;
+        let shared = inner.cache.as_ref().filter(|_| from.shape != inner.codec.shape);
+        let name = || inner.store.url(key);
+        if let Some(data) = shared.and_then(|cache| cache.cached(&name())) {
+            boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
+            return Ok(Some(0));
+        }
+        let Some(data) = inner.store.get(key)? else { return Ok(None) };
+        let n = data.len() as u64;
+        let damaged = |e| self.corrupt(key, e);
+        match shared {
+            Some(cache) => {
+                let data = inner.codec.decode(data).map_err(damaged)?;
+                boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
+                cache.cache(name(), data.into());
+            }
+            None => inner.codec.decode_box(data, &from.start, &from.shape, out, to).map_err(damaged)?,
+        }
+        Ok(Some(n))
     }
 
     /// Reads the runs of a box of a chunk that is stored as it is in memory. `None` if it is not stored.

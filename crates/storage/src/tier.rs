@@ -4,6 +4,10 @@
 //! tasks: what they may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the
 //! oldest objects are written to where they belong. What was in memory when a process is killed is lost; storage does not have it,
 //! so it is made again.
+//!
+//! Room that nothing else takes holds decoded chunks of which only a part was wanted, for the next task that wants another part: a halo,
+//! or a region that is smaller than the chunk. They are the first to go, and never more than a part of the budget, as nobody knows whether
+//! there is such a task.
 
 use crate::{StorageError, Store};
 use bytes::Bytes;
@@ -27,6 +31,11 @@ struct State {
     held: u64,
     reserved: u64,
     spilled: u64,
+    /// Bytes of decoded chunks; they are part of `held`.
+    decoded: u64,
+    /// Decoded chunks, and by age, when they were last read.
+    cached: HashMap<String, (Bytes, u64)>,
+    read: BTreeMap<u64, String>,
 }
 
 struct Object {
@@ -38,6 +47,23 @@ struct Object {
 }
 
 impl State {
+    fn uncache(&mut self, name: &str) {
+        if let Some((data, age)) = self.cached.remove(name) {
+            self.read.remove(&age);
+            self.held -= data.len() as u64;
+            self.decoded -= data.len() as u64;
+        }
+    }
+
+    /// Forgets decoded chunks, those that were not read for longest first, for as long as `more` says.
+    fn forget(&mut self, more: impl Fn(&State) -> bool) {
+        while more(self)
+            && let Some(name) = self.read.first_key_value().map(|(_, name)| name.clone())
+        {
+            self.uncache(&name);
+        }
+    }
+
     fn remove(&mut self, url: &str) -> Option<Object> {
         let object = self.objects.remove(url)?;
         self.ages.remove(&object.age);
@@ -70,6 +96,19 @@ impl MemoryTier {
         Ok(true)
     }
 
+    /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store.
+    pub fn reserve_spare(&self, bytes: u64) -> bool {
+        let mut state = self.state.lock();
+        let budget = self.budget;
+        let full = |state: &State| state.reserved.saturating_add(state.held).saturating_add(bytes) > budget;
+        state.forget(full);
+        let room = !full(&state);
+        if room {
+            state.reserved += bytes;
+        }
+        room
+    }
+
     /// Gives a reservation back.
     pub fn release(&self, bytes: u64) {
         let mut state = self.state.lock();
@@ -81,7 +120,7 @@ impl MemoryTier {
     /// # Errors
     /// When one cannot be written; it stays in memory.
     pub fn flush(&self) -> Result<(), StorageError> {
-        self.spill(|state| state.held > 0)
+        self.spill(|state| !state.objects.is_empty() || !state.cached.is_empty())
     }
 
     /// Bytes that were written to stores because there was no room, or by [`MemoryTier::flush`].
@@ -92,7 +131,8 @@ impl MemoryTier {
     fn spill(&self, more: impl Fn(&State) -> bool) -> Result<(), StorageError> {
         loop {
             let (url, age, store, key, data) = {
-                let state = self.state.lock();
+                let mut state = self.state.lock();
+                state.forget(&more);
                 let oldest = state.ages.first_key_value().filter(|_| more(&state));
                 let Some((&age, url)) = oldest else { return Ok(()) };
                 let Some(o) = state.objects.get(url) else { return Ok(()) };
@@ -114,7 +154,9 @@ impl MemoryTier {
         let n = data.len() as u64;
         let mut state = self.state.lock();
         state.remove(&url);
-        if state.reserved.saturating_add(state.held).saturating_add(n) > self.budget {
+        let full = |state: &State| state.reserved.saturating_add(state.held).saturating_add(n) > self.budget;
+        state.forget(full);
+        if full(&state) {
             state.spilled += n;
             return Err(data);
         }
@@ -126,6 +168,38 @@ impl MemoryTier {
         state.ages.insert(age, url.clone());
         state.objects.insert(url, Object { data, age, store: store.clone(), key: key.into() });
         Ok(())
+    }
+
+    /// Keeps a decoded chunk while there is room.
+    pub(crate) fn cache(&self, name: String, data: Bytes) {
+        let n = data.len() as u64;
+        let mut state = self.state.lock();
+        state.uncache(&name);
+        let full = |state: &State| {
+            state.reserved.saturating_add(state.held).saturating_add(n) > self.budget || state.decoded.saturating_add(n) > self.budget / 4
+        };
+        state.forget(full);
+        if full(&state) {
+            return;
+        }
+        state.decoded += n;
+        let age = state.next;
+        state.next += 1;
+        state.held += n;
+        state.read.insert(age, name.clone());
+        state.cached.insert(name, (data, age));
+    }
+
+    /// A decoded chunk that was kept.
+    pub(crate) fn cached(&self, name: &str) -> Option<Bytes> {
+        let mut state = self.state.lock();
+        let age = state.next;
+        let (data, last) = state.cached.get_mut(name)?;
+        let (data, before) = (data.clone(), std::mem::replace(last, age));
+        state.next += 1;
+        state.read.remove(&before);
+        state.read.insert(age, name.to_string());
+        Some(data)
     }
 
     pub(crate) fn get(&self, url: &str) -> Option<Bytes> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, NewArray, Store, new_meta};
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Store, new_meta};
 use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
 use serde_json::json;
 
@@ -189,5 +189,47 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
             let read = io.read_piece(&region, &mut Cursor::default(), &mut out);
             assert!(read.is_err() || name.starts_with("gzip"), "{len} of {} bytes of {name}", whole.len());
         }
+    }
+}
+
+#[test]
+fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    for codec in ["gzip", "blosc"] {
+        let mut meta = meta(DType::UInt16);
+        let decoded = volume(&CHUNK) * 2;
+        if codec == "gzip" {
+            meta.metadata["codecs"][1] = json!({"name": "gzip", "configuration": {"level": 1}});
+        }
+        let at = Location::parse(&format!("{}/{codec}", folder.path().display()), None).unwrap();
+        let data = write(&ArrayIo::new(&at, &meta).unwrap(), &mut Rng(8), false);
+        let rows = |start: u64| Region { start: vec![start, 0, 0], shape: vec![2, CHUNK[1], CHUNK[2]] };
+        let mut out = vec![0; volume(&rows(0).shape) as usize * 2];
+        for (budget, again) in [(5 * decoded, false), (2 * decoded, true)] {
+            let tier = MemoryTier::new(budget);
+            let io = ArrayIo::cached(&at, &meta, &tier).unwrap();
+            let mut read = |start: u64| {
+                let stats = io.read_region(&rows(start), &mut out).unwrap();
+                assert!(out == expected(&data, &rows(start), 2));
+                stats.bytes_read > 0
+            };
+            assert_eq!((read(0), read(4)), (true, again), "{codec}, {budget} bytes");
+            // Tasks and intermediates have precedence.
+            assert!(tier.reserve(budget).unwrap());
+            assert!(read(6));
+            assert!(!tier.reserve_spare(1));
+            tier.release(budget);
+            assert!(tier.reserve_spare(budget) && !tier.reserve_spare(1));
+            assert_eq!(tier.spilled(), 0);
+        }
+        let tier = MemoryTier::new(5 * decoded);
+        let io = ArrayIo::cached(&at, &meta, &tier).unwrap();
+        for shared in [false, true, true] {
+            let mut out = vec![0; out.len()];
+            io.read_piece(&rows(2), &mut Cursor::new(shared), &mut out).unwrap();
+            assert!(out == expected(&data, &rows(2), 2));
+        }
+        let kept = io.read_region(&rows(5), &mut out).unwrap().bytes_read == 0;
+        assert_eq!(kept, codec == "gzip", "the blocks of blosc are decoded apart, so that there is no decoded chunk");
     }
 }

@@ -15,6 +15,7 @@ pub struct TaskContext {
     /// The folder of the run: the work directory and the plan's id.
     pub run_dir: Location,
     arrays: BTreeMap<String, Opened>,
+    memory: Option<Arc<MemoryTier>>,
 }
 
 struct Opened {
@@ -92,19 +93,27 @@ impl TaskContext {
             let io = ArrayIo::new(&location, &meta).map_err(at(name))?.with_in_flight(array.in_flight);
             arrays.insert(name.clone(), Opened { location, meta, io });
         }
-        Ok(TaskContext { plan, run_dir, arrays })
+        Ok(TaskContext { plan, run_dir, arrays, memory: None })
     }
 
-    /// Keeps intermediates in memory while there is room; for tasks that run in this process.
+    /// Keeps intermediates, and decoded chunks of other arrays, in memory while there is room; for tasks that run in this process.
     pub fn with_memory(mut self, tier: &Arc<MemoryTier>) -> Result<TaskContext, TaskError> {
         for (name, opened) in &mut self.arrays {
-            if self.plan.arrays[name].role == ArrayRole::Intermediate {
-                opened.io = ArrayIo::in_memory(&opened.location, &opened.meta, tier)
-                    .map_err(|source| TaskError::Open { array: name.clone(), source })?
-                    .with_in_flight(self.plan.arrays[name].in_flight);
-            }
+            let open = match self.plan.arrays[name].role {
+                ArrayRole::Intermediate => ArrayIo::in_memory,
+                _ => ArrayIo::cached,
+            };
+            opened.io = open(&opened.location, &opened.meta, tier)
+                .map_err(|source| TaskError::Open { array: name.clone(), source })?
+                .with_in_flight(self.plan.arrays[name].in_flight);
         }
+        self.memory = Some(tier.clone());
         Ok(self)
+    }
+
+    /// What tasks of this process share beside their own memory.
+    pub fn memory(&self) -> Option<&MemoryTier> {
+        self.memory.as_deref()
     }
 
     fn opened(&self, name: &str) -> &Opened {

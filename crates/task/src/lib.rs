@@ -9,6 +9,7 @@ mod evaluate;
 #[cfg(test)]
 mod evaluate_tests;
 mod prepare;
+mod read;
 mod run;
 mod watch;
 

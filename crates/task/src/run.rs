@@ -137,15 +137,15 @@ impl Run<'_> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
-    /// Loads the leaves whose entry in `banded` is `bands` at the regions where they are demanded.
-    fn load(&mut self, demands: &Demands, banded: &[bool], bands: bool, known: &mut Known) -> Result<(), TaskError> {
+    /// Loads the leaves that are read band by band, or the others, at the regions where they are demanded.
+    fn load(&mut self, demands: &Demands, bands: &Bands, banded: bool, known: &mut Known) -> Result<(), TaskError> {
         // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
         let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
         let arrays = &self.ctx.plan.arrays;
         let order = memory::load_order(arrays, self.program);
         let reads: Vec<usize> = order
             .into_iter()
-            .filter(|&k| banded[k] == bands)
+            .filter(|&k| bands.banded[k] == banded)
             .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
             .collect();
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
@@ -166,8 +166,11 @@ impl Run<'_> {
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
                     read = match self.readers.get_mut(&k) {
                         Some(reader) => reader.read_region(region, bytes)?,
-                        None if bands => io.read_piece(region, self.cursors.entry(k).or_default(), bytes)?,
-                        None => io.read_region(region, bytes)?,
+                        None if banded => {
+                            let cursor = self.cursors.entry(k).or_insert_with(|| Cursor::new(bands.shared[k]));
+                            io.read_piece(region, cursor, bytes)?
+                        }
+                        None => crate::read::read_region(self.ctx, name, region, bytes)?,
                     };
                     Ok(())
                 })
@@ -192,7 +195,7 @@ impl Run<'_> {
         for band in e.bands.cut(e.pass, part) {
             if e.banded() {
                 let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
-                self.load(&demands, &e.bands.banded, true, known)?;
+                self.load(&demands, &e.bands, true, known)?;
             }
             for tile in e.pass.tiles_of(&band) {
                 self.check()?;
@@ -237,7 +240,7 @@ impl Run<'_> {
             for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-                self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
+                self.load(&pass.demands, &e.bands, false, &mut known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
@@ -258,7 +261,7 @@ impl Run<'_> {
         }
         let pass = schedule.output_pass(self.program);
         let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
-        self.load(&pass.demands, &e.bands.banded, false, &mut known)?;
+        self.load(&pass.demands, &e.bands, false, &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
             let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;

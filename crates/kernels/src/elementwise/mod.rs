@@ -1,6 +1,7 @@
 //! The element-wise functions of the Python Array API standard 2025.12.
 
 mod binary;
+mod complex;
 mod math;
 mod numeric;
 mod operand;

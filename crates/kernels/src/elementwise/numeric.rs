@@ -281,11 +281,14 @@ macro_rules! real {
             }
             #[inline(always)]
             fn larger(self, b: Self) -> Self {
-                if (self >= b) | self.is_nan() { self } else { b }
+                // One instruction makes the inner choice, in which a NaN on the left is lost.
+                let greater = if self > b { self } else { b };
+                if self.is_nan() { self } else { greater }
             }
             #[inline(always)]
             fn smaller(self, b: Self) -> Self {
-                if (self <= b) | self.is_nan() { self } else { b }
+                let lesser = if self < b { self } else { b };
+                if self.is_nan() { self } else { lesser }
             }
         }
 

@@ -16,6 +16,9 @@ pub const MAX_STRIP: u64 = 4096;
 const MIN_STRIP: usize = 256;
 /// Bytes that the registers, inputs and outputs of a strip should have together: most of a first-level cache.
 const STRIP_BYTES: usize = 32 << 10;
+/// Bytes of a strip of a single function without registers: nothing is read twice, so it need not stay in that cache, and what a strip
+/// costs by itself does not show.
+const LONG_STRIP_BYTES: usize = 256 << 10;
 
 /// One function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub struct Fused {
     /// Which output each of the values asked for is: two may be the same.
     asked: Vec<usize>,
     strip: usize,
+    /// The strip if every input is read in place.
+    in_place: usize,
 }
 
 /// The registers of a program, kept from one run to the next.
@@ -147,8 +152,9 @@ impl Fused {
         let (ops, registers) = place(&raw, &wanted);
         let outputs: Vec<DType> = wanted.iter().map(|&k| raw[k].dtype).collect();
         let bytes: u64 = inputs.iter().chain(&registers).chain(&outputs).map(|d| d.size()).sum();
-        let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP as usize) / 64 * 64;
-        Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip })
+        let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP as usize) / 128 * 128;
+        let in_place = if ops.len() == 1 { LONG_STRIP_BYTES / bytes.max(1) as usize / 128 * 128 } else { strip };
+        Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip, in_place })
     }
 
     /// Evaluates the program on operands of one shape. The outputs are dense: in C order or, with `any_order`, in the order of the inputs
@@ -165,7 +171,8 @@ impl Fused {
         }
         let walk = Walk::new(shape, operands, any_order);
         let total = walk.total();
-        let strip = self.strip.min(total);
+        let gathers = (0..operands.len()).any(|i| !walk.in_place(i));
+        let strip = if gathers { self.strip } else { self.in_place }.min(total);
         scratch.fit(&self.registers, operands, &walk, strip)?;
         let Scratch { registers, gathered, index, walk: indices } = scratch;
         let room = |d: &DType| Buffer::with_capacity(*d, total).ok_or_else(|| bug("a dtype without blocks"));

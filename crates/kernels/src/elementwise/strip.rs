@@ -297,21 +297,28 @@ pub(super) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) ->
     Some(())
 }
 
+/// Elements that a function over slices computes at a time.
+const SLICE: usize = 1024;
+
 /// A function over slices.
 pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &mut [T])) -> Option<()> {
     let (a, out) = (T::of(*ins.first()?)?.get(..n)?, T::vec(out)?);
-    let from = out.len();
-    // Zeroed, in the first-level cache: it does not show beside the function.
-    out.resize(from + n, T::default());
-    f(a, &mut out[from..]);
+    for a in a.chunks(SLICE) {
+        let from = out.len();
+        // Zeroed, in the first-level cache: it does not show beside the function.
+        out.resize(from + a.len(), T::default());
+        f(a, &mut out[from..]);
+    }
     Some(())
 }
 
 /// A function over pairs of slices.
 pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], &mut [T])) -> Option<()> {
     let ((a, b), out) = (two(ins, n)?, T::vec(out)?);
-    let from = out.len();
-    out.resize(from + n, T::default());
-    f(a, b, &mut out[from..]);
+    for (a, b) in a.chunks(SLICE).zip(b.chunks(SLICE)) {
+        let from = out.len();
+        out.resize(from + a.len(), T::default());
+        f(a, b, &mut out[from..]);
+    }
     Some(())
 }

@@ -196,6 +196,51 @@ fn complex() {
     assert_eq!(bin::<_, _, bool>(Equal, &[c(1.0, 2.0)], &[c(1.0, 3.0)]), [false]);
 }
 
+/// The functions of complex numbers are those of num-complex: nearly for regular numbers, to the bit for the others.
+#[test]
+fn complex_functions_follow_the_formulas() {
+    use ElementOp::*;
+    type Exact = fn(Complex64) -> Complex64;
+    let all: [(ElementOp, Exact); 16] = [
+        (Acos, |z| z.acos()),
+        (Acosh, |z| z.acosh()),
+        (Asin, |z| z.asin()),
+        (Asinh, |z| z.asinh()),
+        (Atan, |z| z.atan()),
+        (Atanh, |z| z.atanh()),
+        (Cos, |z| z.cos()),
+        (Cosh, |z| z.cosh()),
+        (Exp, |z| z.exp()),
+        (Expm1, |z| z.exp() - 1.0),
+        (Log, |z| z.ln()),
+        (Log1p, |z| (z + 1.0).ln()),
+        (Log2, |z| z.ln() / std::f64::consts::LN_2),
+        (Sin, |z| z.sin()),
+        (Tan, |z| z.tan()),
+        (Tanh, |z| z.tanh()),
+    ];
+    let odd = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let mut zs: Vec<Complex64> = (0..1000).map(|i| Complex64::from_polar(0.3 + 0.003 * f64::from(i), 0.05 + 2.4 * f64::from(i))).collect();
+    let regular = zs.len();
+    zs.extend(odd.iter().flat_map(|&x| odd.iter().map(move |&y| Complex64::new(x, y))));
+    for (function, exact) in all {
+        let got = un::<_, Complex64>(function, &zs);
+        let narrow: Vec<Complex32> = zs.iter().map(|z| Complex32::new(z.re as f32, z.im as f32)).collect();
+        let single = un::<_, Complex32>(function, &narrow);
+        for (i, &z) in zs.iter().enumerate() {
+            let want = exact(z);
+            if i < regular {
+                assert!((got[i] - want).norm() < 1e-13 * (1.0 + want.norm_sqr()), "{function:?}({z}) = {}, not {want}", got[i]);
+                let near = Complex64::new(single[i].re.into(), single[i].im.into());
+                assert!((near - want).norm() < 1e-4 * (1.0 + want.norm_sqr()), "{function:?}({z}) = {near}, not {want}");
+            } else if !z.is_finite() && !matches!(function, Expm1 | Log1p) {
+                let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                assert!(same(got[i].re, want.re) && same(got[i].im, want.im), "{function:?}({z}) = {}, not {want}", got[i]);
+            }
+        }
+    }
+}
+
 #[test]
 fn strided_inputs_and_wrong_shapes() {
     let a = ndarray::Array::from_shape_vec((2, 3), (0..6).collect::<Vec<i32>>()).unwrap().into_shared().into_dyn();

@@ -2,7 +2,7 @@
 
 use super::numeric::{Cplx, Int, Magnitude, RealMath};
 use super::strip::{Found, checked1, map1, plain1};
-use super::{ElementOp, math};
+use super::{ElementOp, complex, math};
 use crate::BlockElement;
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
@@ -119,34 +119,16 @@ macro_rules! complex {
                 E::Real => fast!($c => $t: |z: $c| z.re),
                 E::Imag => fast!($c => $t: |z: $c| z.im),
                 E::Abs => Some(Found::Run(|ins, n, out| checked1::<$c, $t>(ins, n, out, Magnitude::magnitude, |z| z.re.hypot(z.im)), $t::DTYPE)),
-                E::Acos => plain!($c => $c: |z: $c| z.acos()),
-                E::Acosh => plain!($c => $c: |z: $c| z.acosh()),
-                E::Asin => plain!($c => $c: |z: $c| z.asin()),
-                E::Asinh => plain!($c => $c: |z: $c| z.asinh()),
-                E::Atan => plain!($c => $c: |z: $c| z.atan()),
-                E::Atanh => plain!($c => $c: |z: $c| z.atanh()),
-                E::Cos => plain!($c => $c: |z: $c| z.cos()),
-                E::Cosh => plain!($c => $c: |z: $c| z.cosh()),
-                E::Exp => plain!($c => $c: |z: $c| z.exp()),
-                E::Expm1 => plain!($c => $c: Cplx::exp_m1),
                 E::Isfinite => fast!($c => bool: |z: $c| z.re.is_finite() && z.im.is_finite()),
                 E::Isinf => fast!($c => bool: |z: $c| z.re.is_infinite() || z.im.is_infinite()),
                 E::Isnan => fast!($c => bool: |z: $c| z.re.is_nan() || z.im.is_nan()),
-                E::Log => plain!($c => $c: |z: $c| z.ln()),
-                E::Log1p => plain!($c => $c: Cplx::ln_1p),
-                E::Log2 => plain!($c => $c: |z: $c| z.ln() / std::$t::consts::LN_2),
-                E::Log10 => plain!($c => $c: |z: $c| z.ln() / std::$t::consts::LN_10),
                 E::Negative => fast!($c => $c: |z: $c| -z),
                 E::Reciprocal => fast!($c => $c: |z: $c| Cplx::over($c::new(1.0, 0.0), z)),
                 E::Round => fast!($c => $c: Cplx::round_even),
                 E::Sign => plain!($c => $c: Cplx::sign),
-                E::Sin => plain!($c => $c: |z: $c| z.sin()),
-                E::Sinh => plain!($c => $c: |z: $c| z.sinh()),
                 E::Sqrt => plain!($c => $c: |z: $c| z.sqrt()),
                 E::Square => fast!($c => $c: |z: $c| z * z),
-                E::Tan => plain!($c => $c: |z: $c| z.tan()),
-                E::Tanh => plain!($c => $c: |z: $c| z.tanh()),
-                _ => None,
+                _ => complex::$t::unary(op),
             }
         }
     };

@@ -19,14 +19,60 @@ fn folded<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn
     for (l, &x) in lane.iter_mut().zip(rest) {
         *l = add(*l, x);
     }
+    joined(lane, join)
+}
+
+/// As [`folded`] with so many lanes that they live in the first-level cache and are looped over: vectors come out even where `add` has
+/// several instructions or converts, of which lanes in registers are taken apart again. Four blocks go into a lane while it is loaded.
+#[inline(always)]
+pub(super) fn looped<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn(P, T) -> P, join: impl Fn(P, P) -> P) -> P {
+    let mut lane = [start; LANES];
+    let (blocks, rest) = xs.as_chunks::<LANES>();
+    rows_of(&mut lane, &|r| &blocks[r], blocks.len(), |l, x, _| *l = add(*l, x));
+    for (l, &x) in lane.iter_mut().zip(rest) {
+        *l = add(*l, x);
+    }
+    joined(lane, join)
+}
+
+/// Joins lanes as a tree.
+#[inline(always)]
+pub(super) fn joined<const LANES: usize, P: Copy>(mut lane: [P; LANES], join: impl Fn(P, P) -> P) -> P {
     let mut width = LANES / 2;
     while width > 0 {
-        for i in 0..width {
-            lane[i] = join(lane[i], lane[i + width]);
+        let (to, from) = lane.split_at_mut(width);
+        for (a, &b) in to.iter_mut().zip(from.iter()) {
+            *a = join(*a, b);
         }
         width /= 2;
     }
     lane[0]
+}
+
+/// Adds rows to parts, one a column: four rows while a part is loaded, in their order.
+#[inline(always)]
+pub(super) fn rows_of<'a, T: Copy + 'a, P>(
+    parts: &mut [P],
+    row: &(impl Fn(usize) -> &'a [T] + ?Sized),
+    rows: usize,
+    add: impl Fn(&mut P, T, usize),
+) {
+    let n = parts.len();
+    let fours = rows / 4 * 4;
+    for r in (0..fours).step_by(4) {
+        let (a, b, c, d) = (&row(r)[..n], &row(r + 1)[..n], &row(r + 2)[..n], &row(r + 3)[..n]);
+        for ((((p, &a), &b), &c), &d) in parts.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            add(p, a, r);
+            add(p, b, r + 1);
+            add(p, c, r + 2);
+            add(p, d, r + 3);
+        }
+    }
+    for r in fours..rows {
+        for (p, &x) in parts.iter_mut().zip(row(r)) {
+            add(p, x, r);
+        }
+    }
 }
 
 /// Folds with independent lanes: as many as fill a few registers.
@@ -53,8 +99,8 @@ pub(super) fn pairwise<T: Copy, W: Wide>(xs: &[T], value: &impl Fn(T) -> W) -> W
         if size_of::<T>() < size_of::<W>() {
             let add = |a: W, x| a.plus(value(x));
             total = total.plus(match size_of::<W>() {
-                8 => folded::<32, T, W>(run, W::ZERO, add, W::plus),
-                _ => folded::<16, T, W>(run, W::ZERO, add, W::plus),
+                8 => looped::<64, T, W>(run, W::ZERO, add, W::plus),
+                _ => looped::<32, T, W>(run, W::ZERO, add, W::plus),
             });
             continue;
         }

@@ -1,7 +1,7 @@
 //! Means and moments.
 
 use super::elements::{Average, Element, Ordered, SumState, Wide};
-use super::lanes::pairwise;
+use super::lanes::{pairwise, rows_of};
 use super::reducers::Reducer;
 use std::marker::PhantomData;
 
@@ -30,6 +30,20 @@ impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
         }
         let sum = pairwise(xs, &|x: T| if x.valid() { x.wide() } else { T::Wide::ZERO });
         (sum, pairwise(xs, &|x: T| f64::from(u8::from(x.valid()))))
+    }
+    #[inline(always)]
+    fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+        // Sums and counts apart, so that vectors of each are added.
+        let used = |x: T| !SKIP || x.valid();
+        let mut sums = vec![T::Wide::ZERO; parts.len()];
+        rows_of(&mut sums, row, rows, |s, x, _| *s = s.plus(if used(x) { x.wide() } else { T::Wide::ZERO }));
+        let mut counts = vec![if SKIP { 0.0 } else { rows as f64 }; parts.len()];
+        if SKIP {
+            rows_of(&mut counts, row, rows, |n, x, _| *n += f64::from(u8::from(used(x))));
+        }
+        for ((p, s), n) in parts.iter_mut().zip(sums).zip(counts) {
+            *p = (p.0.plus(s), p.1 + n);
+        }
     }
     #[inline(always)]
     fn merge(acc: &mut Self::Acc, part: Self::Part) {

@@ -6,8 +6,9 @@
 //! accumulator (Neumaier 1974): the result is nearly independent of how the input was tiled.
 
 use super::elements::{Element, Ordered, SumState, Wide};
-use super::lanes::{RUN, lanes, pairwise};
+use super::lanes::{RUN, joined, lanes, pairwise, rows_of};
 use crate::BlockElement;
+use chunkwise_types::DType;
 use std::marker::PhantomData;
 
 /// A reduction of elements of one type.
@@ -51,12 +52,7 @@ pub(crate) trait Reducer: 'static {
     /// Reduces `rows` rows column by column into `parts` (initialised, one a column); row `r` has position `pos + r * step`.
     #[inline(always)]
     fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [Self::In], rows: usize, pos: isize, step: isize) {
-        for r in 0..rows {
-            let at = pos + step * r as isize;
-            for (p, &x) in parts.iter_mut().zip(row(r)) {
-                Self::add(p, x, at);
-            }
-        }
+        rows_of(parts, row, rows, |p, x, r| Self::add(p, x, pos + step * r as isize));
     }
     fn merge(acc: &mut Self::Acc, part: Self::Part);
     fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>);
@@ -127,6 +123,33 @@ fn extreme<T: Ordered, const MAX: bool>(a: T, b: T) -> T {
     if (better & !a.nan()) | b.nan() { b } else { a }
 }
 
+/// The extreme of floats, or a NaN. Numbers and NaN are gathered apart: each takes an instruction or two, and does not wait for the other.
+#[inline(always)]
+fn extreme_or_nan<T: Ordered, const MAX: bool>(xs: &[T]) -> T {
+    // A NaN on the left is lost.
+    let better = |x: T, old: T| if if MAX { x > old } else { x < old } { x } else { old };
+    let bad = |x: T, old: T| if x.nan() { x } else { old };
+    let start = if MAX { T::LOW } else { T::HIGH };
+    let (mut best, mut nan) = ([start; EXTREMES], [start; EXTREMES]);
+    let (blocks, rest) = xs.as_chunks::<EXTREMES>();
+    let (fours, blocks) = blocks.as_chunks::<4>();
+    for [a, b, c, d] in fours {
+        for (i, (best, nan)) in best.iter_mut().zip(&mut nan).enumerate() {
+            *best = better(d[i], better(c[i], better(b[i], better(a[i], *best))));
+            *nan = bad(d[i], bad(c[i], bad(b[i], bad(a[i], *nan))));
+        }
+    }
+    for xs in blocks.iter().map(|b| &b[..]).chain([rest]) {
+        for ((best, nan), &x) in best.iter_mut().zip(&mut nan).zip(xs) {
+            (*best, *nan) = (better(x, *best), bad(x, *nan));
+        }
+    }
+    bad(joined(nan, |a, b| bad(b, a)), joined(best, |a, b| better(b, a)))
+}
+
+/// Lanes of an extreme of floats.
+const EXTREMES: usize = 64;
+
 /// True if nothing is better: NaN, or the bound of a dtype without NaN.
 #[inline(always)]
 fn best<T: Ordered, const MAX: bool>(x: T) -> bool {
@@ -153,7 +176,7 @@ impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> T {
         if T::NOTHING.nan() {
-            return lanes(xs, Self::part(), extreme::<T, MAX>, extreme::<T, MAX>);
+            return extreme_or_nan::<T, MAX>(xs);
         }
         // The compiler knows how to reorder this one; lanes of integers it takes apart again.
         xs.iter().fold(Self::part(), |a, &x| {
@@ -179,6 +202,9 @@ impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
     }
 }
 
+/// Elements that are looked at before it is asked whether they decide.
+const DECIDED: usize = 512;
+
 /// Any (`ALL = false`) or all. NaN is true.
 pub(crate) struct Truth<T, const ALL: bool>(PhantomData<T>);
 impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
@@ -198,7 +224,8 @@ impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> bool {
-        xs.iter().fold(ALL, |a, x| if ALL { a & x.truthy() } else { a | x.truthy() })
+        let piece = |xs: &[T]| xs.iter().fold(ALL, |a, x| if ALL { a & x.truthy() } else { a | x.truthy() });
+        if xs.chunks(DECIDED).any(|xs| piece(xs) != ALL) { !ALL } else { ALL }
     }
     #[inline(always)]
     fn decided(acc: &bool, _: isize, _: isize) -> bool {
@@ -212,6 +239,9 @@ impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
         out.push(*acc);
     }
 }
+
+/// Lanes of a count of bytes.
+const BYTE_LANES: usize = 256;
 
 pub(crate) struct Count<T>(PhantomData<T>);
 impl<T: Element> Reducer for Count<T> {
@@ -231,6 +261,16 @@ impl<T: Element> Reducer for Count<T> {
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> i64 {
+        if size_of::<T>() == 1 {
+            // Counts of a lane fit 8 bits, those of a run 16.
+            let counted = |xs: &[T]| {
+                let mut lane = [0u8; BYTE_LANES];
+                let (blocks, rest) = xs.as_chunks::<BYTE_LANES>();
+                rows_of(&mut lane, &|r| &blocks[r], blocks.len(), |n, x, _| *n += u8::from(x.truthy()));
+                lane.iter().map(|&n| u16::from(n)).sum::<u16>() + rest.iter().map(|x| u16::from(x.truthy())).sum::<u16>()
+            };
+            return xs.chunks(RUN).map(|xs| i64::from(counted(xs))).sum();
+        }
         // Counts of a run fit 16 bits, of which a register holds many.
         xs.chunks(RUN).map(|xs| i64::from(lanes(xs, 0u16, |n, x| n.wrapping_add(u16::from(x.truthy())), u16::wrapping_add))).sum()
     }
@@ -243,22 +283,35 @@ impl<T: Element> Reducer for Count<T> {
     }
 }
 
-/// Elements that are compared before it is asked whether one matched.
-const SEARCHED: usize = 128;
+/// Elements that are compared before it is asked whether one matched, first of a run and then of what matched there.
+const SEARCHED: [usize; 2] = [256, 32];
 
 /// The first element that matches.
 #[inline(always)]
 fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
-    let block = xs.chunks(SEARCHED).position(|xs| xs.iter().fold(false, |found, x| found | same(x)))?;
-    Some(block * SEARCHED + xs[block * SEARCHED..].iter().position(same)?)
+    let mut from = 0;
+    for length in SEARCHED {
+        let xs = &xs[from..];
+        from += length * xs.chunks(length).position(|xs| xs.iter().fold(false, |found, x| found | same(x)))?;
+    }
+    Some(from + xs[from..].iter().position(same)?)
 }
 
 /// The last element that matches.
 #[inline(always)]
 fn last<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
-    let block = xs.chunks(SEARCHED).rposition(|xs| xs.iter().fold(false, |found, x| found | same(x)))?;
-    let end = xs.len().min((block + 1) * SEARCHED);
+    let mut end = xs.len();
+    for length in SEARCHED {
+        let block = xs[..end].chunks(length).rposition(|xs| xs.iter().fold(false, |found, x| found | same(x)))?;
+        end = end.min((block + 1) * length);
+    }
     xs[..end].iter().rposition(same)
+}
+
+/// The first element that matches, or the last.
+#[inline(always)]
+fn nearest<T>(xs: &[T], front: bool, same: impl Fn(&T) -> bool) -> Option<usize> {
+    if front { first(xs, same) } else { last(xs, same) }
 }
 
 /// The position of the extreme; the first one in C order, whatever order the tiles come in.
@@ -290,6 +343,15 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
     }
     #[inline(always)]
     fn row_after(&(old, old_at): &(T, isize), xs: &[T], pos: isize, step: isize) -> (T, isize) {
+        if T::DTYPE == DType::Bool {
+            // There are two values: the first of the better ones is the result.
+            let (want, other) = if MAX { (T::HIGH, T::LOW) } else { (T::LOW, T::HIGH) };
+            let same = |x: &T| *x == want;
+            return match nearest(xs, step >= 0, same) {
+                Some(i) => (want, pos + step * i as isize),
+                None => (other, if step >= 0 { pos } else { pos + step * (xs.len() as isize - 1) }),
+            };
+        }
         // The value first, with vectors; then a search for it, unless there is a better one already, or the same further in front.
         let value = Extreme::<T, MAX>::row(xs, 0, 0);
         let worse = if MAX { value < old } else { value > old } | (old.nan() & !value.nan());
@@ -297,8 +359,7 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
         if old_at != isize::MAX && (worse || behind) {
             return Self::part();
         }
-        let same = |x: &T| (*x == value) | (value.nan() & x.nan());
-        let at = if step >= 0 { first(xs, same) } else { last(xs, same) };
+        let at = if value.nan() { nearest(xs, step >= 0, |x| x.nan()) } else { nearest(xs, step >= 0, |x| *x == value) };
         (value, at.map_or(isize::MAX, |i| pos + step * i as isize))
     }
     #[inline(always)]

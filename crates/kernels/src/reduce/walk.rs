@@ -10,8 +10,8 @@ use super::reducers::Reducer;
 use crate::simd::{Loop, dispatch};
 use ndarray::{ArrayViewD, Axis, Slice};
 
-/// Columns at a time: the temporaries stay in the first-level cache.
-const COLUMNS: usize = 512;
+/// Bytes of the temporaries of columns: they stay in the first-level cache beside some rows.
+const COLUMN_BYTES: usize = 16 << 10;
 /// Rows summed before a merge into the accumulator: bounds the rounding error of a plain sum.
 const ROWS: usize = 128;
 
@@ -126,9 +126,10 @@ struct Rows {
 }
 
 fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: &mut [R::Acc]) {
-    let mut tmp = vec![R::part(); job.columns.min(COLUMNS)];
-    for c in (0..job.columns).step_by(COLUMNS) {
-        let width = COLUMNS.min(job.columns - c);
+    let most = (COLUMN_BYTES / size_of::<R::Part>().max(1)).max(1);
+    let mut tmp = vec![R::part(); job.columns.min(most)];
+    for c in (0..job.columns).step_by(most) {
+        let width = most.min(job.columns - c);
         for r in (0..job.rows).step_by(ROWS) {
             let tmp = &mut tmp[..width];
             tmp.fill(R::part());
