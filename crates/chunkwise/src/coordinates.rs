@@ -70,8 +70,8 @@ pub(crate) fn moved(origin: &Origin, name: &str, sources: &[Location]) -> Option
         return None;
     }
     let own = Location::parse(url, None).ok()?;
-    let groups = std::iter::once(&own).chain(sources).filter_map(Location::parent);
-    let mut c = groups.filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == *len)?;
+    let groups = groups_of(std::iter::once(&own).chain(sources));
+    let mut c = groups.into_iter().filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == *len)?;
     if let Some(list) = indices {
         let size = c.meta.dtype.size() as usize;
         c.bytes = list.iter().filter_map(|&i| c.bytes.chunks_exact(size).nth(i as usize)).flatten().copied().collect();
@@ -111,8 +111,15 @@ pub(crate) fn make_groups(outputs: &[String]) -> Result<(), Error> {
 ///
 /// A dimension that comes from a stored array has that array's coordinates at the places that it comes from. Others have those of the
 /// same name and length beside one of the `sources`; `groups` are the values of dimensions that `groupby` made.
-pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], groups: &HashMap<String, Vec<i64>>) -> Result<(), Error> {
-    let Some(group) = group_of(output) else { return Ok(()) };
+///
+/// The group that the output is in, if it is in one, is given back: its metadata has yet to be consolidated.
+pub(crate) fn finish(
+    output: &Location,
+    array: &Array,
+    sources: &[Location],
+    groups: &HashMap<String, Vec<i64>>,
+) -> Result<Option<Location>, Error> {
+    let Some(group) = group_of(output) else { return Ok(None) };
     ensure_group(&group, &serde_json::Map::new())?;
     let mut provenance = Provenance::default();
     for (axis, (dim, &len)) in array.dims().iter().zip(array.shape()).enumerate() {
@@ -135,12 +142,30 @@ pub(crate) fn finish(output: &Location, array: &Array, sources: &[Location], gro
             }
             continue;
         }
-        let found = sources.iter().filter_map(Location::parent).filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);
+        let found = groups_of(sources).into_iter().filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);
         if let Some(c) = found {
             let mut attributes = c.meta.attributes.clone();
             attributes.remove("_ARRAY_DIMENSIONS");
             write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
         }
     }
-    Ok(consolidate(&group)?)
+    Ok(Some(group))
+}
+
+/// Collects the metadata of some groups into their own documents, once for each.
+pub(crate) fn consolidate_all(mut groups: Vec<Location>) -> Result<(), Error> {
+    groups.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    groups.dedup();
+    groups.iter().try_for_each(|g| Ok(consolidate(g)?))
+}
+
+/// The folders of some arrays, each once.
+pub(crate) fn groups_of<'a>(arrays: impl IntoIterator<Item = &'a Location>) -> Vec<Location> {
+    let mut out: Vec<Location> = Vec::new();
+    for group in arrays.into_iter().filter_map(Location::parent) {
+        if !out.contains(&group) {
+            out.push(group);
+        }
+    }
+    out
 }

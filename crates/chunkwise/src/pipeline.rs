@@ -8,7 +8,7 @@ use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scop
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
-use chunkwise_storage::Location;
+use chunkwise_storage::{Location, Store};
 use chunkwise_types::Scalar;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -64,9 +64,22 @@ pub fn default_workers() -> u64 {
 /// The default of `allowed_mem`.
 const DEFAULT_MEM: u64 = 2_000_000_000;
 
+/// Reads a pipeline file or a plan file, by path or URL.
+///
+/// # Errors
+/// When there is no such file, or it cannot be read.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    let bad = |e: &dyn std::fmt::Display| Error::Other(format!("cannot read '{}': {e}", path.display()));
+    let Some(url) = path.to_str().filter(|p| p.contains("://")) else { return std::fs::read_to_string(path).map_err(|e| bad(&e)) };
+    let location = Location::parse(url, None)?;
+    let folder = location.parent().ok_or_else(|| bad(&"it is no file"))?;
+    let data = Store::open(&folder)?.get(location.name())?.ok_or_else(|| bad(&"there is no such object"))?;
+    String::from_utf8(data.into()).map_err(|_| bad(&"it is not text"))
+}
+
 /// Loads a pipeline file.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::Other(format!("cannot read '{}': {e}", path.display())))?;
+    let text = read_text(path)?;
     let name = path.display().to_string();
     let inner = || -> Result<Pipeline, LoadError> {
         let mut doc = parse_document(&text, Format::from_path(path).unwrap_or(Format::Yaml))?;
@@ -83,6 +96,8 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
 
 fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
     let base = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+    // Before anything is opened.
+    chunkwise_storage::configure(&doc.spec.storage)?;
     let mut values: HashMap<String, Value> = HashMap::new();
     let mut sources = Vec::new();
     for p in &doc.parameters {
@@ -135,7 +150,12 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
                 .with_help_opt(Some(format!("name the array that it should follow: sel(..., \"{dim}....\", like=that array)")))
                 .into());
         }
-        let url = Location::parse(&output.url.value, Some(base))?;
+        let url =
+            Location::parse(&output.url.value, Some(base)).map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
+        if url.as_str().starts_with("http") {
+            let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
+            return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());
+        }
         if sources.iter().any(|s| overlaps(s, &url))
             || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url)))
         {
@@ -188,7 +208,8 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
-    Ok(Pipeline { requests, session: Session::new(allowed, workers, &work_dir)?.with_fusion(fusion), sources, groups: groups.into_inner() })
+    let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
+    Ok(Pipeline { requests, session, sources, groups: groups.into_inner() })
 }
 
 /// A codec by the name that people use.
@@ -219,7 +240,7 @@ fn time_coordinate(sources: &[Location], place: Option<(&Array, usize)>, dim: &s
         ));
     }
     let found = match origin {
-        Origin::Unknown => sources.iter().filter_map(Location::parent).find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
+        Origin::Unknown => coordinates::groups_of(sources).into_iter().find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
         _ => coordinates::moved(&origin, dim, sources).and_then(time),
     };
     found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
@@ -233,12 +254,13 @@ impl Pipeline {
 
     /// Writes coordinates and group metadata beside the outputs.
     pub fn finish(&self) -> Result<(), Error> {
+        let mut groups = Vec::new();
         for r in &self.requests {
             let mut sources = self.sources.clone();
             sources.extend(stored_sources(&r.array));
-            coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?;
+            groups.extend(coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?);
         }
-        Ok(())
+        coordinates::consolidate_all(groups)
     }
 
     /// A pipeline of arrays that were made without a file.

@@ -7,6 +7,8 @@ use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request};
 use chunkwise_storage::{Location, MemoryTier, StorageError};
 use chunkwise_task::{TaskContext, TaskError};
+use chunkwise_types::StoreOptions;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -57,7 +59,7 @@ impl Session {
                 chunkwise_types::ByteSize(RESERVED)
             )));
         }
-        let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir };
+        let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
         Ok(Session { spec, fusion: Fusion::On })
     }
 
@@ -65,6 +67,16 @@ impl Session {
     /// want them apart.
     pub fn with_fusion(self, fusion: Fusion) -> Session {
         Session { fusion, ..self }
+    }
+
+    /// Says how object stores are reached, by URL prefix: in this process from now on, and in every plan that is made.
+    ///
+    /// # Errors
+    /// When options contradict their prefix.
+    pub fn with_storage(mut self, storage: BTreeMap<String, StoreOptions>) -> Result<Session, Error> {
+        chunkwise_storage::configure(&storage)?;
+        self.spec.storage = storage;
+        Ok(self)
     }
 
     /// An output with the default encoding.

@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
 use chunkwise::executor::RunOptions;
-use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load};
+use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
 use chunkwise::{ByteSize, Error, Session};
@@ -27,7 +27,7 @@ fn overrides(limits: &Limits) -> Overrides {
 
 /// A plan file is a JSON object with the format of a plan; anything else is a pipeline.
 fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
-    let text = std::fs::read_to_string(path).map_err(|e| miette!("cannot read '{}': {e}", path.display()))?;
+    let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
         return Ok((Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?, None));
     }
@@ -141,7 +141,7 @@ pub(crate) fn rechunk(
 }
 
 pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
-    let text = std::fs::read_to_string(path).map_err(|e| miette!("cannot read '{}': {e}", path.display()))?;
+    let text = read_text(path).map_err(say)?;
     let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
     let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
     let report = chunkwise::task::run_task(&context, stage, task, &CANCEL).map_err(say)?;

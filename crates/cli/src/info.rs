@@ -21,6 +21,8 @@ struct Size {
     bytes: u64,
     stored: u64,
     objects: u64,
+    /// The store cannot say what it holds.
+    unknown: bool,
 }
 
 impl Size {
@@ -28,6 +30,7 @@ impl Size {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.stored += other.stored;
         self.objects += other.objects;
+        self.unknown |= other.unknown;
     }
 
     /// Uncompressed by stored bytes; `None` if nothing is stored.
@@ -36,6 +39,9 @@ impl Size {
     }
 
     fn text(self, chunks: Option<u64>) -> String {
+        if self.unknown {
+            return format!("{}, how much of it is stored is not known", ByteSize(self.bytes));
+        }
         let objects = match chunks {
             Some(n) if n != self.objects => format!("{} of {n} objects", self.objects),
             _ if self.objects == 1 => "1 object".into(),
@@ -47,9 +53,13 @@ impl Size {
 }
 
 fn size(at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
-    let chunks = ArrayIo::new(at, meta).and_then(|io| io.stored_chunks()).map_err(say)?;
     let bytes = volume(&meta.shape).saturating_mul(meta.dtype.size());
-    Ok(Size { bytes, stored: chunks.values().sum(), objects: chunks.len() as u64 })
+    let io = ArrayIo::new(at, meta).map_err(say)?;
+    if !io.store().can_list() {
+        return Ok(Size { bytes, unknown: true, ..Size::default() });
+    }
+    let chunks = io.stored_chunks().map_err(say)?;
+    Ok(Size { bytes, stored: chunks.values().sum(), objects: chunks.len() as u64, unknown: false })
 }
 
 /// The codecs of the metadata, in their order, without what follows from the dtype.

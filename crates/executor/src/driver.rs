@@ -3,7 +3,7 @@
 use crate::log::{Log, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::{Event, RunError, RunReport, StageInfo, ThreadExecutor, resume};
-use chunkwise_plan::ArrayRole;
+use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::Store;
 use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
 use std::collections::{HashMap, HashSet};
@@ -70,14 +70,19 @@ impl Driver {
             executor.leave(have);
             done
         } else {
+            let mut replaced = Vec::new();
             for name in &outputs {
                 let url = ctx.array_location(name);
                 let there = !Store::open(url)?.list("")?.is_empty();
                 if there && !options.overwrite {
                     return Err(RunError::OutputExists { url: url.to_string() });
                 }
+                // Folders may be left of what a filesystem held.
+                if there || !url.is_remote() {
+                    replaced.push(name);
+                }
             }
-            for name in &outputs {
+            for name in replaced {
                 // First the metadata: a half-deleted array must not open.
                 ctx.unpublish(name).map_err(unusable)?;
                 ctx.clear(name).map_err(unusable)?;
@@ -88,7 +93,12 @@ impl Driver {
         let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
         store.put("plan.json", text)?;
         let mut log = Log::open(&ctx.run_dir)?;
-        let mut report = RunReport { id: plan.id(), skipped: done.iter().map(Done::count).sum(), ..RunReport::default() };
+        let mut report = RunReport {
+            id: plan.id(),
+            skipped: done.iter().map(Done::count).sum(),
+            requests: vec![Requests::default(); plan.stages.len()],
+            ..RunReport::default()
+        };
         let stages =
             plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
@@ -177,6 +187,7 @@ impl Driver {
                     log.add(&r)?;
                     report.tasks += 1;
                     report.bytes_read += r.bytes_read;
+                    report.requests[id.0] = report.requests[id.0].plus(r.requests);
                     let bytes_written = r.written.iter().map(|w| w.bytes).sum();
                     report.bytes_written += bytes_written;
                     events(&Event::TaskFinished { stage: id.0, task: id.1, bytes_read: r.bytes_read, bytes_written, seconds: r.seconds });

@@ -1,5 +1,6 @@
 //! What a run tells whoever watches it.
 
+use chunkwise_plan::Requests;
 use serde::Serialize;
 
 /// A stage as the watchers know it.
@@ -81,6 +82,8 @@ pub struct RunReport {
     pub bytes_written: u64,
     /// Bytes of intermediates that went to storage: those that did not fit into memory beside the tasks.
     pub bytes_spilled: u64,
+    /// Requests of the tasks, by stage.
+    pub requests: Vec<Requests>,
     /// Largest resident memory of the process so far, in bytes.
     pub peak_memory: u64,
     /// URLs of the outputs.

@@ -1,7 +1,7 @@
 //! The threads of this process, admitting tasks by projected memory.
 
 use crate::log::Reports;
-use chunkwise_plan::{TaskReport, WrittenChunk};
+use chunkwise_plan::{Requests, TaskReport, WrittenChunk};
 use chunkwise_storage::{MemoryTier, StorageError};
 use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ impl Watch for Watcher<'_> {
 
     fn wrote(&self, stage: usize, task: u64, chunk: &WrittenChunk) {
         let written = vec![chunk.clone()];
-        let report = TaskReport { stage, task, written, bytes_read: 0, seconds: 0.0, projected_mem: 0 };
+        let report = TaskReport { stage, task, written, bytes_read: 0, requests: Requests::default(), seconds: 0.0, projected_mem: 0 };
         let _ = self.report.send(Message::Chunk(report));
     }
 }

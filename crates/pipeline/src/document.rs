@@ -5,8 +5,9 @@
 
 use crate::node::{Data, Node, read};
 use crate::{Expr, PipelineError, Spanned, SyntaxError, parse_expr, parser::RESERVED, suggest};
-use chunkwise_types::ByteSize;
-use std::{collections::HashMap, ops::Range};
+use chunkwise_types::{ByteSize, StoreOptions, secret_field};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// The format of a pipeline file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +154,8 @@ pub struct Spec {
     pub executor: Option<Spanned<String>>,
     /// How many workers.
     pub workers: Option<Spanned<usize>>,
+    /// How object stores are reached, by URL prefix.
+    pub storage: BTreeMap<String, StoreOptions>,
 }
 
 /// A checked pipeline file.
@@ -473,7 +476,7 @@ impl Reader<'_> {
 
     fn spec(&self, node: &Node) -> Result1<Spec> {
         let mut spec = Spec::default();
-        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers", "fuse"], "'spec'")? {
+        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers", "fuse", "storage"], "'spec'")? {
             match key {
                 "allowed_mem" => {
                     let size =
@@ -486,6 +489,11 @@ impl Reader<'_> {
                         _ => return Err(self.wrong(v, "'fuse'", "true or false")),
                     }
                 }
+                "storage" => {
+                    for (prefix, options) in self.map(v, "'storage'")? {
+                        spec.storage.insert(prefix.raw.clone(), self.store_options(prefix, options)?);
+                    }
+                }
                 "work_dir" => spec.work_dir = Some(self.string(v, "'work_dir'")?),
                 "executor" => spec.executor = Some(self.string(v, "'executor'")?),
                 _ => match v.data {
@@ -495,5 +503,59 @@ impl Reader<'_> {
             }
         }
         Ok(spec)
+    }
+
+    fn store_options(&self, prefix: &Node, node: &Node) -> Result1<StoreOptions> {
+        const KNOWN: [&str; 11] = [
+            "endpoint",
+            "region",
+            "path_style",
+            "anonymous",
+            "allow_http",
+            "profile",
+            "account",
+            "timeout",
+            "connect_timeout",
+            "retries",
+            "connections",
+        ];
+        for (key, _) in self.map(node, "the options of a store")? {
+            if let Some(problem) = secret_field(&key.raw).filter(|_| !KNOWN.contains(&key.raw.as_str())) {
+                return Err(self.error(&key.span, problem, "this key"));
+            }
+        }
+        let mut o = StoreOptions::default();
+        for (key, v) in self.fields(node, &KNOWN, "the options of a store")? {
+            let what = format!("'{key}'");
+            let text = || self.string(v, &what).map(|s| Some(s.value));
+            let flag = || match v.data {
+                Data::Bool(b) => Ok(Some(b)),
+                _ => Err(self.wrong(v, &what, "true or false")),
+            };
+            let seconds = || match v.data {
+                Data::Int(n) => Ok(Some(n as f64)),
+                Data::Float(f) => Ok(Some(f)),
+                _ => Err(self.wrong(v, &what, "a number of seconds")),
+            };
+            let count = || match v.data {
+                Data::Int(n) if u32::try_from(n).is_ok() => Ok(u32::try_from(n).ok()),
+                _ => Err(self.wrong(v, &what, "an integer of at least 0")),
+            };
+            match key {
+                "endpoint" => o.endpoint = text()?,
+                "region" => o.region = text()?,
+                "path_style" => o.path_style = flag()?,
+                "anonymous" => o.anonymous = flag()?,
+                "allow_http" => o.allow_http = flag()?,
+                "profile" => o.profile = text()?,
+                "account" => o.account = text()?,
+                "timeout" => o.timeout = seconds()?,
+                "connect_timeout" => o.connect_timeout = seconds()?,
+                "retries" => o.retries = count()?,
+                _ => o.connections = count()?,
+            }
+        }
+        o.check(&prefix.raw).map_err(|e| self.error(&prefix.span, e, "these options"))?;
+        Ok(o)
     }
 }

@@ -40,7 +40,8 @@ enum Parts {
 fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
     let local = array.url.starts_with("file:") || !array.url.contains("://");
     match (array.raw, demand) {
-        _ if keeps(array) => Parts::No,
+        // What comes from object stores is asked for early and in large pieces instead.
+        _ if keeps(array) || array.in_flight > 0 => Parts::No,
         (true, _) => {
             if local {
                 Parts::Ranges

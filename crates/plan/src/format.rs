@@ -1,7 +1,7 @@
 //! The serialised types. A change here changes the wire format: raise [`FORMAT`] and regenerate `docs/plan.schema.json`.
 
 use chunkwise_kernels::{ArrayType, Kernel};
-use chunkwise_types::{AxisChunks, ChunkGrid, DType, Region, Scalar};
+use chunkwise_types::{AxisChunks, ChunkGrid, DType, Region, Scalar, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -36,6 +36,9 @@ pub struct PlanSpec {
     pub workers: u64,
     /// URL of the folder for intermediates, events and reports.
     pub work_dir: String,
+    /// How object stores are reached, by URL prefix; of several that fit a URL the longest counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub storage: BTreeMap<String, StoreOptions>,
 }
 
 /// What an array is for.
@@ -71,12 +74,20 @@ pub struct PlanArray {
     /// them. If this is left out, tasks are taken to read whole chunks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
+    /// Bytes of encoded data that a task may have under way to or from this array's store at once, beside what it has decoded. Object
+    /// stores take their time for each request, so many have to be under way; for files this is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
     /// Inputs: the metadata document as the storage layer keeps it, so that tasks need not read it again. May be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
     /// Outputs and intermediates: how it is encoded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// How a new array is stored.
@@ -214,10 +225,39 @@ pub struct TaskReport {
     pub written: Vec<WrittenChunk>,
     /// Encoded bytes read.
     pub bytes_read: u64,
+    /// Requests that it made.
+    #[serde(default)]
+    pub requests: Requests,
     /// Wall time in seconds.
     pub seconds: f64,
     /// Projected bytes of exactly this task.
     pub projected_mem: u64,
+}
+
+/// Requests to storage by kind. Repeated attempts of one request count once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Requests {
+    /// Objects, or ranges of objects, that were asked for.
+    pub gets: u64,
+    /// Objects, or parts of objects, that were written.
+    pub puts: u64,
+    /// Sizes of objects that were asked for.
+    pub heads: u64,
+    /// Pages of listings.
+    pub lists: u64,
+}
+
+impl Requests {
+    /// The sum of both.
+    pub fn plus(self, other: Requests) -> Requests {
+        Requests {
+            gets: self.gets + other.gets,
+            puts: self.puts + other.puts,
+            heads: self.heads + other.heads,
+            lists: self.lists + other.lists,
+        }
+    }
 }
 
 /// A stored chunk with its checksum.
@@ -237,7 +277,7 @@ pub struct WrittenChunk {
 impl Plan {
     /// Reads a plan and refuses one that cannot be run.
     pub fn from_json(text: &str) -> Result<Plan, crate::PlanError> {
-        let plan: Plan = serde_json::from_str(text)?;
+        let plan: Plan = serde_json::from_str(text).map_err(crate::PlanError::parse)?;
         plan.validate()?;
         Ok(plan)
     }

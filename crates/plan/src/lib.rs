@@ -15,6 +15,6 @@ mod validate;
 
 pub use error::PlanError;
 pub use format::{
-    ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, TaskReport,
-    WrittenChunk,
+    ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Requests, Stage, StageKind, StageOutput, Step,
+    TaskReport, WrittenChunk,
 };

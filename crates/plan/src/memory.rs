@@ -1,13 +1,13 @@
 //! An upper bound of the memory of one task, by walking its schedule.
 //!
-//! Counted: the decoded leaves of a pass; while reading, encoded chunks in flight and one decoded chunk; accumulators; the values
+//! Counted: the decoded leaves of a pass; while reading, encoded chunks under way and one decoded chunk; accumulators; the values
 //! of a tile, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
 //! encoded copy of the chunk being written.
 
 use crate::bands::Bands;
 use crate::demand::Demands;
 use crate::schedule::{Pass, Schedule};
-use crate::{Plan, PlanArray, Program, Stage};
+use crate::{Plan, PlanArray, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
 use chunkwise_types::Region;
 use std::collections::BTreeMap;
@@ -47,7 +47,14 @@ fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
     chunkwise_types::volume(&grid.stored_shape()).saturating_mul(array.dtype.size())
 }
 
-/// Bytes beside the destination while a region of an array is read: chunks are read one after another.
+/// Bytes of an array that are under way from an object store, whatever is read of it right now: what comes next is asked for early.
+fn under_way(array: &PlanArray) -> u64 {
+    let all = encoded(chunk_bytes(array, &array.grid)).saturating_mul(array.grid.count());
+    array.in_flight.min(all)
+}
+
+/// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
+/// what can be under way.
 pub fn reading(array: &PlanArray) -> u64 {
     if array.raw {
         // Long runs are read into place, short ones through a buffer, with a list of where they go.
@@ -71,9 +78,13 @@ fn cursor(array: &PlanArray) -> u64 {
     encoded(chunk).saturating_add((8 << 20).min(chunk.saturating_mul(3)))
 }
 
-/// Bytes beside the block of a task while one of its chunks is written.
+/// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.
 fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
     let chunk = chunk_bytes(array, &array.grid);
+    if array.in_flight > 0 {
+        let inner = if array.inner_chunk.is_some() { chunk_bytes(array, &array.read_grid()) } else { 0 };
+        return chunk.saturating_add(encoded(chunk)).saturating_add(inner.saturating_mul(2));
+    }
     let Some(encoding) = &array.encoding else { return chunk.saturating_add(encoded(chunk)) };
     if encoding.shards.is_some() {
         let inner = chunk_bytes(array, &array.read_grid());
@@ -155,7 +166,12 @@ fn pass_need(
         }
     }
     peak = peak.max(leaves.saturating_add(opening));
+    // What is under way stays so while a tile is computed.
+    let read = (0..program.steps.len()).filter(|&k| !pass.demands[k].is_empty());
+    let asked = read.filter_map(|k| program.steps[k].read.as_ref().and_then(|name| arrays.get(name))).map(under_way);
+    let asked = asked.fold(0, u64::saturating_add);
     let buffers = peak.saturating_sub(leaves);
+    let leaves = leaves.saturating_add(asked);
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
     let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
@@ -278,7 +294,14 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
         .map(|(o, a)| writing(a, if piecewise { &a.grid } else { &o.tasks }, !direct || program.steps[o.step].read.is_some()))
         .max()
         .unwrap_or(0);
-    for (r, t, w) in [(reading, tile, 0), (0, if direct { tile } else { 0 }, writing)] {
+    // Encoded chunks that are on their way to an object store while the next ones are made.
+    let sent = |o: &StageOutput| {
+        let array = arrays.get(&o.array)?;
+        let chunks = stage.outputs.len() as u64 * array.grid.touched(regions.first()?).volume();
+        Some(array.in_flight.min(encoded(chunk_bytes(array, &array.grid)).saturating_mul(chunks)))
+    };
+    let sent = stage.outputs.iter().filter_map(sent).max().unwrap_or(0);
+    for (r, t, w) in [(reading, tile, sent), (0, if direct { tile } else { 0 }, writing.saturating_add(sent))] {
         let total = [leaves, r.max(t), held, outputs, w, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
         keep(Need { leaves, reading: r, accumulators: held, tile: t, outputs, writing: w, total }, &mut worst);
     }

@@ -26,12 +26,18 @@ impl Plan {
         if self.spec.workers > MAX_WORKERS {
             return invalid("spec", format!("{} workers are more than {MAX_WORKERS}", self.spec.workers));
         }
+        for (prefix, options) in &self.spec.storage {
+            options.check(prefix).or_else(|e| invalid("spec.storage", e))?;
+        }
         for (name, array) in &self.arrays {
             let place = format!("array '{name}'");
             check_size(&place, &ArrayType::new(array.dtype, array.shape.clone()))?;
             array.grid.check(&array.shape).or_else(|e| invalid(&place, e.to_string()))?;
             if volume(&array.grid.stored_shape()).saturating_mul(array.dtype.size()) >= MAX_CHUNK {
                 return invalid(&place, "a chunk of it is too large".into());
+            }
+            if array.in_flight > MAX_CHUNK {
+                return invalid(&place, "too many bytes are to be under way at once".into());
             }
             if array.inner_chunk.as_ref().is_some_and(|c| c.len() != array.shape.len() || c.contains(&0)) {
                 return invalid(&place, "its inner chunk does not fit its shape".into());

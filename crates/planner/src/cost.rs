@@ -3,7 +3,7 @@
 use crate::stages::Draft;
 use chunkwise_plan::schedule::Schedule;
 use chunkwise_plan::{Cost, PlanArray, Stage};
-use chunkwise_types::Region;
+use chunkwise_types::{ChunkGrid, Region};
 use std::collections::BTreeMap;
 
 /// Runs of a raw chunk that are nearer to each other than this are read as one.
@@ -47,38 +47,89 @@ pub(crate) fn total(reads: &BTreeMap<&str, Reads>) -> Reads {
     })
 }
 
+/// Bytes that one request asks for at most, but for a larger compressed chunk.
+const LARGEST: f64 = (8u64 << 20) as f64;
+
+/// The bytes and the ranges that are read of a box of `part` elements in a dense C-order block of `whole`: its runs, joined where they
+/// are near to each other, cut where they are long. An element has `item` bytes and is not cut.
+fn ranges(whole: &[u64], part: &[u64], item: f64) -> (f64, f64) {
+    // One repetition along an axis: the bytes that are read of it, and the bytes to the next.
+    let (mut read, mut pitch, mut count, mut apart) = (item, item, 1f64, false);
+    for (&whole, &part) in whole.iter().zip(part).rev() {
+        if part > 1 {
+            // Further out gaps only grow.
+            apart |= pitch - read > GAP;
+            if apart {
+                count *= part as f64;
+            } else {
+                read += (part - 1) as f64 * pitch;
+            }
+        }
+        pitch *= whole as f64;
+    }
+    let most = (LARGEST / item).floor().max(1.0) * item;
+    (count * read, count * (read / most).ceil().max(1.0))
+}
+
+/// For each axis, how much of the blocks that a region touches is in it, and how many blocks that is true of. Lengths are those of
+/// `fine`, of whose chunks a block holds `per` on each axis.
+fn parts(region: &Region, fine: &ChunkGrid, per: &[u64]) -> Vec<Vec<(u64, f64)>> {
+    let touched = fine.touched(region);
+    (0..per.len())
+        .map(|axis| {
+            let (start, end, per) = (touched.start[axis], touched.end(axis), per[axis].max(1));
+            let (first, last) = (start / per, (end - 1) / per);
+            let of = |block: u64| ((block + 1) * per).min(end) - (block * per).max(start);
+            match last - first {
+                0 => vec![(of(first), 1.0)],
+                n => vec![(of(first), 1.0), (per, (n - 1) as f64), (of(last), 1.0)],
+            }
+        })
+        .collect()
+}
+
+/// The sum of something over every block of a region, given for each axis what there is and how often.
+fn sum(parts: &[Vec<(u64, f64)>], each: &mut dyn FnMut(&[u64]) -> (f64, f64)) -> (f64, f64) {
+    let counts: Vec<u64> = parts.iter().map(|p| p.len() as u64).collect();
+    let mut out = (0.0, 0.0);
+    for k in 0..chunkwise_types::volume(&counts) {
+        let index = chunkwise_types::unravel(k, &counts);
+        let chosen: Vec<(u64, f64)> = parts.iter().zip(&index).map(|(p, &i)| p[i as usize]).collect();
+        let times: f64 = chosen.iter().map(|(_, n)| n).product();
+        if times > 0.0 {
+            let (a, b) = each(&chosen.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+            out = (out.0 + a * times, out.1 + b * times);
+        }
+    }
+    out
+}
+
 /// Bytes and requests of reading one region.
 fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     let grid = array.read_grid();
     let touched = grid.touched(region);
-    let stored = grid.stored_shape();
-    let chunks: f64 = touched.shape.iter().map(|&n| n as f64).product();
-    if array.raw {
-        // Of each chunk the runs that are needed, joined over short gaps.
-        let mut run = array.dtype.size() as f64;
-        let (mut bytes, mut runs, mut joined) = (run, 1f64, true);
-        for axis in (0..stored.len()).rev() {
-            let (whole, part) = (stored[axis] as f64, region.shape[axis] as f64 / touched.shape[axis].max(1) as f64);
-            let gap = (whole - part).max(0.0) * run;
-            if !joined {
-                runs *= part;
-                bytes *= part;
-            } else if gap <= GAP {
-                bytes *= if gap == 0.0 { part } else { whole };
-            } else {
-                bytes *= part;
-                joined = false;
-            }
-            run *= whole;
-        }
-        return (bytes * chunks, chunks * runs);
+    let item = array.dtype.size() as f64;
+    let stored = array.grid.stored_shape();
+    // Beyond some axes there are more kinds of blocks than it is worth to tell apart.
+    let few = stored.len() <= 6;
+    if array.raw && few {
+        let elements = ChunkGrid::regular(&array.shape, &vec![1; stored.len()]);
+        return sum(&parts(region, &elements, &stored), &mut |part| ranges(&stored, part, item));
     }
-    let mut bytes = array.dtype.size() as f64;
+    let mut bytes = item;
     for axis in 0..touched.rank() {
         let (a, b) = (grid.0[axis].bounds(touched.start[axis]), grid.0[axis].bounds(touched.end(axis) - 1));
         bytes *= (b.0 + b.1 - a.0) as f64;
     }
-    (bytes, chunks)
+    let inner = array.inner_chunk.as_ref().filter(|inner| few && inner.len() == stored.len() && !inner.contains(&0));
+    if let Some(inner) = inner {
+        // Of each shard the index, and inner chunks that lie together.
+        let per: Vec<u64> = stored.iter().zip(inner).map(|(s, c)| s / c).collect();
+        let chunk = inner.iter().map(|&n| n as f64).product::<f64>() * item;
+        let (_, gets) = sum(&parts(region, &grid, &per), &mut |part| (0.0, 1.0 + ranges(&per, part, chunk).1));
+        return (bytes, gets);
+    }
+    (bytes, touched.shape.iter().map(|&n| n as f64).product())
 }
 
 /// What all tasks read of each array, taking the middle task for all.
@@ -134,4 +185,28 @@ pub(crate) fn reads<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage) 
 /// How often the average byte of the inputs is read.
 pub(crate) fn amplification(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> f64 {
     total(&reads(arrays, stage)).amplification()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_a_box() {
+        assert_eq!(ranges(&[4, 1000], &[4, 1000], 8.0), (32000.0, 1.0));
+        // Short gaps are read over, long ones are not.
+        assert_eq!(ranges(&[4, 1000], &[4, 10], 8.0), (24080.0, 1.0));
+        assert_eq!(ranges(&[4, 100_000], &[4, 10], 8.0), (320.0, 4.0));
+        assert_eq!(ranges(&[3, 4, 100_000], &[2, 4, 10], 8.0), (640.0, 8.0));
+        assert_eq!(ranges(&[1 << 22], &[1 << 22], 8.0).1, 4.0);
+        assert_eq!(ranges(&[], &[], 8.0), (8.0, 1.0));
+    }
+
+    #[test]
+    fn parts_of_blocks() {
+        let grid = ChunkGrid::regular(&[100], &[1]);
+        let region = Region { start: vec![7], shape: vec![50] };
+        assert_eq!(parts(&region, &grid, &[10])[0], [(3, 1.0), (10, 4.0), (7, 1.0)]);
+        assert_eq!(sum(&parts(&region, &grid, &[10]), &mut |p| (p[0] as f64, 1.0)), (50.0, 6.0));
+    }
 }

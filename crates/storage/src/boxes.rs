@@ -63,12 +63,26 @@ fn trailing(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> (usize, usize) 
 pub(crate) fn runs<E>(
     shape: &[u64],
     item: usize,
+    a: (&[u64], &[u64]),
+    b: (&[u64], &[u64]),
+    each: impl FnMut(usize, usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    runs_between(0..u64::MAX, shape, item, a, b, each)
+}
+
+/// As [`runs`], but only those runs whose numbers are in `which`.
+pub(crate) fn runs_between<E>(
+    which: std::ops::Range<u64>,
+    shape: &[u64],
+    item: usize,
     (a, from): (&[u64], &[u64]),
     (b, to): (&[u64], &[u64]),
     mut each: impl FnMut(usize, usize, usize) -> Result<(), E>,
 ) -> Result<(), E> {
     let (split, run) = trailing(shape, a, b, item);
-    if run == 0 {
+    let outer = &shape[..split];
+    let count = volume(outer);
+    if run == 0 || which.start >= count {
         return Ok(());
     }
     let strides = |whole: &[u64]| -> Vec<usize> {
@@ -79,11 +93,13 @@ pub(crate) fn runs<E>(
         out
     };
     let (sa, sb) = (strides(a), strides(b));
-    let mut x: usize = from.iter().zip(&sa).map(|(i, s)| *i as usize * s).sum();
-    let mut y: usize = to.iter().zip(&sb).map(|(i, s)| *i as usize * s).sum();
-    let outer = &shape[..split];
-    let mut index = vec![0u64; split];
-    for _ in 0..volume(outer) {
+    let mut index = unravel(which.start, outer);
+    let start = |at: &[u64], strides: &[usize]| -> usize {
+        let skipped: usize = index.iter().zip(strides).map(|(i, s)| *i as usize * s).sum();
+        at.iter().zip(strides).map(|(i, s)| *i as usize * s).sum::<usize>() + skipped
+    };
+    let (mut x, mut y) = (start(from, &sa), start(to, &sb));
+    for _ in which.start..which.end.min(count) {
         each(x, y, run)?;
         for axis in (0..split).rev() {
             index[axis] += 1;
@@ -129,6 +145,23 @@ mod tests {
             assert_eq!(target[i * 12 + (j + 1) * 4 + k + 1], source[(i + 1) * 20 + (j + 1) * 5 + k + 2], "{i} {j} {k}");
         }
         assert_eq!(target.iter().filter(|&&b| b == 255).count(), 24 - 12);
+    }
+
+    #[test]
+    fn runs_by_number_are_those_of_all_runs() {
+        let some = |which: std::ops::Range<u64>| {
+            let mut out = Vec::new();
+            let _ = runs_between(which, &[2, 2, 3], 2, (&[3, 4, 5], &[1, 1, 2]), (&[2, 3, 4], &[0, 1, 1]), |s, t, n| {
+                out.push((s, t, n));
+                Ok::<(), ()>(())
+            });
+            out
+        };
+        let all = some(0..u64::MAX);
+        assert_eq!(all.len(), 4);
+        for (i, j) in [(0, 2), (1, 4), (2, 3), (3, 9), (4, 5)] {
+            assert_eq!(some(i..j), all[i as usize..(j as usize).min(4)], "{i}..{j}");
+        }
     }
 
     #[test]

@@ -22,9 +22,14 @@ pub(crate) struct Inner {
     pub codec: ChunkCodec,
     pub shard: Option<ShardLayout>,
     pub raw: bool,
+    /// Bytes that may be under way from an object store at once.
+    pub in_flight: u64,
     /// Where decoded chunks are kept for other readers.
     pub cache: Option<Arc<MemoryTier>>,
 }
+
+/// What is under way at once where no plan says it.
+const IN_FLIGHT: u64 = 16 << 20;
 
 impl ArrayIo {
     /// Opens the chunks of an array whose metadata is known.
@@ -56,7 +61,28 @@ impl ArrayIo {
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
         let shard = ShardLayout::of(meta).map_err(bad)?;
-        Ok(ArrayIo(Arc::new(Inner { array, meta: meta.clone(), store, codec, shard, raw: meta.is_raw(), cache, url: url.clone() })))
+        let in_flight = if store.is_remote() { IN_FLIGHT } else { 0 };
+        Ok(ArrayIo(Arc::new(Inner {
+            in_flight,
+            array,
+            meta: meta.clone(),
+            store,
+            codec,
+            shard,
+            raw: meta.is_raw(),
+            cache,
+            url: url.clone(),
+        })))
+    }
+
+    /// The same chunks, of which at most `bytes` are under way from an object store at once; 0 reads them one after another.
+    pub fn with_in_flight(self, bytes: u64) -> ArrayIo {
+        let in_flight = if self.0.store.is_remote() { bytes } else { 0 };
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => ArrayIo(Arc::new(Inner { in_flight, ..inner })),
+            // Shared handles keep what they have.
+            Err(shared) => ArrayIo(shared),
+        }
     }
 
     /// The key of a chunk, relative to the array.

@@ -1,5 +1,7 @@
 //! What can go wrong, by what a caller can do about it.
 
+use crate::remote::Remote;
+
 /// An error of storage. The messages name the place and say what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
@@ -26,6 +28,24 @@ pub enum StorageError {
         url: String,
         /// What the store says.
         detail: String,
+    },
+    /// The bucket, or container, does not exist.
+    #[error("there is no bucket '{bucket}', which '{url}' is in; check its name, its region and the endpoint, or create it")]
+    NoBucket {
+        /// The URL.
+        url: String,
+        /// The bucket.
+        bucket: String,
+    },
+    /// Who asks is not known.
+    #[error("the credentials for '{url}' were refused: {detail}; {help}")]
+    Credentials {
+        /// The URL.
+        url: String,
+        /// What the store says.
+        detail: String,
+        /// What to set.
+        help: &'static str,
     },
     /// The disk is full.
     #[error("the disk is full: writing '{url}' failed; free some space and resume the run")]
@@ -91,25 +111,131 @@ impl StorageError {
         }
     }
 
-    pub(crate) fn of(action: &'static str, url: String, e: &object_store::Error, local: bool) -> StorageError {
-        let mut detail = e.to_string();
-        let mut source = std::error::Error::source(e);
-        while let Some(s) = source {
-            if !detail.contains(&s.to_string()) {
-                detail = format!("{detail}: {s}");
-            }
-            source = s.source();
-        }
-        if detail.contains("os error 28") {
+    /// Of a request to a store.
+    pub(crate) fn of(action: &'static str, url: String, e: &object_store::Error, store: &Remote) -> StorageError {
+        let local = store.scheme == "file";
+        let text = chain(e);
+        if text.contains("os error 28") {
             return StorageError::DiskFull { url };
         }
-        match e {
-            object_store::Error::NotFound { .. } => StorageError::NotFound { url },
-            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-                StorageError::PermissionDenied { action, url, detail }
-            }
-            _ if detail.contains("os error 13") || detail.contains("os error 30") => StorageError::PermissionDenied { action, url, detail },
-            _ => StorageError::Store { action, url, detail, transient: !local },
+        let (code, message) = (tagged(&text, "Code"), tagged(&text, "Message"));
+        let code = code.unwrap_or("");
+        let detail = match message {
+            Some(m) if !code.is_empty() => format!("{m} ({code})"),
+            _ => text.clone(),
+        };
+        if no_bucket(&text) {
+            return StorageError::NoBucket { url, bucket: store.bucket.clone() };
         }
+        const WRONG: [&str; 12] = [
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "InvalidToken",
+            "ExpiredToken",
+            "TokenRefreshRequired",
+            "AuthenticationFailed",
+            "InvalidAuthenticationInfo",
+            "AuthorizationHeaderMalformed",
+            "RequestTimeTooSkewed",
+            "NoAuthenticationInformation",
+            "InvalidClientTokenId",
+            "AuthFailure",
+        ];
+        let status = status_of(&text);
+        if WRONG.contains(&code) || status == Some(401) || matches!(e, object_store::Error::Unauthenticated { .. }) {
+            return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
+        }
+        // The credentials themselves are asked for at a server, which may refuse that.
+        if text.contains("token request") || text.contains("169.254.169.254") {
+            return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
+        }
+        match e {
+            object_store::Error::NotFound { .. } => return StorageError::NotFound { url },
+            _ if status == Some(403) || matches!(e, object_store::Error::PermissionDenied { .. }) => {
+                // S3 says so of objects that are not there, too, to those who may not list the bucket.
+                let hint = if store.scheme == "s3" && action == "read" {
+                    "; without the right to list the bucket (s3:ListBucket) S3 also says this of objects that do not exist"
+                } else {
+                    ""
+                };
+                return StorageError::PermissionDenied { action, url, detail: format!("{detail}{hint}") };
+            }
+            _ if text.contains("os error 13") || text.contains("os error 30") => {
+                return StorageError::PermissionDenied { action, url, detail };
+            }
+            _ => {}
+        }
+        let no_ranges = text.contains("non-partial response") || text.contains("Range request not supported");
+        let detail = match status {
+            Some(429 | 503) => format!(
+                "the store asked to slow down, and did so to the last of the repeated requests ({detail}); \
+                 lower 'connections' or raise 'retries' in the storage options"
+            ),
+            _ if text.contains("Received redirect") => {
+                format!("the store is elsewhere ({detail}); set the bucket's region (AWS_REGION, or region in the storage options)")
+            }
+            _ if no_ranges => {
+                format!("the server does not serve ranges of a file ({detail}); a server for Zarr data must")
+            }
+            _ if status.is_none() && store.endpoint.is_some() && !text.contains("://") => {
+                format!("{detail} (endpoint {})", store.endpoint.as_deref().unwrap_or_default())
+            }
+            _ => detail,
+        };
+        let passing = !matches!(status, Some(300..=499)) || matches!(status, Some(408 | 409 | 429));
+        let never = no_ranges || text.contains("at most") || text.contains("Received redirect");
+        StorageError::Store { action, url, detail, transient: !local && passing && !never }
+    }
+}
+
+/// True if a store says that the bucket, and not only the object, does not exist.
+pub(crate) fn no_bucket(text: &str) -> bool {
+    ["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"].iter().any(|t| text.contains(t))
+}
+
+fn credentials_help(scheme: &str) -> &'static str {
+    match scheme {
+        "s3" => "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile (AWS_PROFILE), and the region",
+        "gs" => "check GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT",
+        "az" => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY or AZURE_STORAGE_TOKEN",
+        _ => "the server wants a login, which is not supported",
+    }
+}
+
+/// The message of an error and of what caused it, each once.
+fn chain(e: &object_store::Error) -> String {
+    let mut detail = e.to_string();
+    let mut source = std::error::Error::source(e);
+    while let Some(s) = source {
+        if !detail.contains(&s.to_string()) {
+            detail = format!("{detail}: {s}");
+        }
+        source = s.source();
+    }
+    detail
+}
+
+/// What stands in an element of an XML answer.
+fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside.trim())
+}
+
+/// The HTTP status of an answer that `object_store` describes.
+fn status_of(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("status code: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_says() {
+        let text = "Error performing GET http://h/b/k in 2ms - Server returned non-2xx status code: 503 Service Unavailable: \
+                    <Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+        assert_eq!((tagged(text, "Code"), status_of(text)), (Some("SlowDown"), Some(503)));
+        assert_eq!((tagged("plain", "Code"), status_of("plain")), (None, None));
     }
 }

@@ -23,7 +23,11 @@ pub enum NodeKind {
 }
 
 fn read(store: &Store, key: &str) -> Result<Option<Value>, StorageError> {
-    let Some(data) = store.get(key)? else { return Ok(None) };
+    parsed(store, key, store.get(key)?)
+}
+
+fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option<Value>, StorageError> {
+    let Some(data) = data else { return Ok(None) };
     serde_json::from_slice(&data)
         .map(Some)
         .map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
@@ -46,9 +50,11 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        for name in store.list_dirs(&folder)? {
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            if let Some(doc) = read(&store, &format!("{path}/zarr.json"))? {
+        let below: Vec<String> =
+            store.list_dirs(&folder)?.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
+        let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
+        for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all(&keys)?) {
+            if let Some(doc) = parsed(&store, key, data)? {
                 if doc.get("node_type").and_then(Value::as_str) == Some("group") {
                     folders.push(path.clone());
                 }
@@ -63,9 +69,34 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     store.put("zarr.json", root.to_string().into_bytes())
 }
 
-/// Every group and array of a store.
+/// The nodes that the consolidated metadata of a v3 group names: for stores that cannot be listed.
+fn consolidated(location: &Location, root: &Value) -> Option<Vec<TreeNode>> {
+    let nodes = root.pointer("/consolidated_metadata/metadata")?.as_object()?;
+    let node = |path: &str, doc: &Value| {
+        let url = location.join(path).to_string();
+        let group = doc.get("node_type").and_then(Value::as_str) == Some("group");
+        let kind = if group {
+            NodeKind::Group(doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default())
+        } else {
+            NodeKind::Array(from_document(&url, doc.clone(), 3).map(Box::new).map_err(|e| e.to_string()))
+        };
+        TreeNode { path: path.to_string(), kind }
+    };
+    let mut out = vec![node("", root)];
+    out.extend(nodes.iter().filter(|(path, _)| !path.split('/').any(|p| p.is_empty() || p == "..")).map(|(path, doc)| node(path, doc)));
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    Some(out)
+}
+
+/// Every group and array of a store. Of a store that cannot be listed (http), those that its consolidated metadata names.
 pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
     let store = Store::open(location)?;
+    if !store.can_list()
+        && let Some(root) = read(&store, "zarr.json")?
+        && let Some(nodes) = consolidated(location, &root)
+    {
+        return Ok(nodes);
+    }
     let mut out = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(path) = folders.pop() {
@@ -89,6 +120,13 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
         };
         if let Some(kind) = kind {
             if matches!(kind, NodeKind::Group(_)) {
+                if !store.can_list() {
+                    let detail =
+                        "what is in the group is not known: the server cannot be listed, and the group has no consolidated metadata; \
+                                  name an array in it"
+                            .into();
+                    return Err(StorageError::Unsupported { url: url.to_string(), detail });
+                }
                 folders.extend(store.list_dirs(&path)?.into_iter().map(|n| key(&n)));
             }
             out.push(TreeNode { path, kind });

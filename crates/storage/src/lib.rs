@@ -4,6 +4,8 @@
 //! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
+mod ahead;
+mod aws_profile;
 mod boxes;
 mod chunks;
 mod codec;
@@ -16,11 +18,14 @@ mod location;
 mod meta;
 mod object;
 mod read;
+mod remote;
 mod shard;
 mod store;
 mod tier;
+mod upload;
 mod write;
 
+pub use ahead::Reader;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
 pub use cursor::Cursor;
@@ -29,6 +34,8 @@ pub use group::{NodeKind, TreeNode, consolidate, ensure_group, list_tree};
 pub use location::Location;
 pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_array};
 pub use read::{READ_BUFFER, READ_GAP, ReadStats};
+pub use remote::configure;
 pub use store::{Counters, Store};
 pub use tier::MemoryTier;
+pub use upload::Uploads;
 pub use write::ChunkWritten;

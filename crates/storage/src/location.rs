@@ -1,9 +1,11 @@
 //! Where things are: URLs and plain paths.
 
 use crate::StorageError;
+use chunkwise_types::{STORE_SCHEMES, is_remote};
 use std::path::{Component, Path, PathBuf};
 
-/// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`.
+/// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`,
+/// `az://container/prefix`, `https://host/prefix`.
 ///
 /// ```
 /// use chunkwise_storage::Location;
@@ -18,7 +20,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// From a URL, or a path relative to `base` (to the current folder without it).
+    /// From a URL, or a path relative to `base` (to the current folder without it). The base may be a URL, too.
     pub fn parse(text: &str, base: Option<&Path>) -> Result<Location, StorageError> {
         let text = text.trim();
         let bad = |problem: &str| StorageError::Url { url: text.into(), problem: problem.into() };
@@ -31,13 +33,27 @@ impl Location {
         if let Some((scheme, rest)) = text.split_once("://")
             && scheme != "file"
         {
-            if scheme != "s3" {
-                return Err(bad("this version opens plain paths, file:, memory: and s3:// URLs"));
+            if !STORE_SCHEMES.contains(&scheme) {
+                let meant = [("s3a", "s3"), ("s3n", "s3"), ("gcs", "gs"), ("abfs", "az"), ("azure", "az")];
+                return Err(match meant.iter().find(|(s, _)| *s == scheme) {
+                    Some((_, known)) => bad(&format!("write {known}:// instead of {scheme}://")),
+                    None => bad("there are plain paths, and file:, memory:, s3://, gs://, az://, http:// and https:// URLs"),
+                });
+            }
+            let rest = rest.trim_matches('/');
+            if rest.is_empty() {
+                return Err(bad("it names no bucket or host"));
             }
             if rest.split('/').any(|p| p == "..") {
                 return Err(bad("'..' is not allowed in a URL"));
             }
-            return Ok(Location { url: format!("s3://{}", rest.trim_matches('/')) });
+            if rest.contains(['?', '#']) || rest.split('/').next().is_some_and(|host| host.contains('@')) {
+                return Err(bad("it has a user, a query or a fragment; secrets do not belong in a URL, and there is no use for the rest"));
+            }
+            return Ok(Location { url: format!("{scheme}://{rest}") });
+        }
+        if let Some(base) = base.and_then(Path::to_str).filter(|b| is_remote(b) && !text.starts_with('/') && !text.starts_with("file:")) {
+            return Location::parse(&format!("{}/{text}", base.trim_end_matches('/')), None);
         }
         let path = text.strip_prefix("file://").or_else(|| text.strip_prefix("file:")).unwrap_or(text);
         let path = Path::new(path);
@@ -74,7 +90,7 @@ impl Location {
     pub fn parent(&self) -> Option<Location> {
         let (scheme, path) = self.url.split_once("://")?;
         let cut = path.rfind('/')?;
-        if cut == 0 && scheme != "s3" {
+        if cut == 0 && !is_remote(&self.url) {
             return None;
         }
         Some(Location { url: format!("{scheme}://{}", &path[..cut]) })
@@ -90,6 +106,11 @@ impl Location {
         &self.url
     }
 
+    /// True if it is in an object store, where requests take long.
+    pub fn is_remote(&self) -> bool {
+        is_remote(&self.url)
+    }
+
     /// The path, if it is on this machine.
     pub fn local_path(&self) -> Option<PathBuf> {
         self.url.strip_prefix("file://").map(PathBuf::from)
@@ -99,5 +120,42 @@ impl Location {
 impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.url.strip_prefix("file://").unwrap_or(&self.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> String {
+        Location::parse(text, Some(Path::new("/base"))).map_or_else(|e| e.to_string(), |l| l.as_str().into())
+    }
+
+    #[test]
+    fn urls_of_object_stores() {
+        assert_eq!(parse("s3://b/x/y/"), "s3://b/x/y");
+        assert_eq!(parse("gs://b"), "gs://b");
+        assert_eq!(parse("https://host:8000/x.zarr"), "https://host:8000/x.zarr");
+        for (text, word) in [
+            ("gcs://b/x", "write gs://"),
+            ("ftp://b/x", "there are plain paths"),
+            ("s3:///x/../y", "'..'"),
+            ("s3://", "names no bucket"),
+            ("https://user:pw@host/x", "secrets"),
+            ("https://host/x?sig=1", "secrets"),
+        ] {
+            assert!(parse(text).contains(word), "{text}: {}", parse(text));
+        }
+    }
+
+    #[test]
+    fn relative_to_a_url() {
+        let at = |text: &str| Location::parse(text, Some(Path::new("s3://b/dir"))).unwrap().as_str().to_string();
+        assert_eq!(at("in.zarr/u"), "s3://b/dir/in.zarr/u");
+        assert_eq!(at("/abs"), "file:///abs");
+        assert_eq!(at("gs://c/x"), "gs://c/x");
+        let l = Location::parse("s3://b/x", None).unwrap();
+        assert_eq!(l.parent().unwrap().as_str(), "s3://b");
+        assert_eq!(l.parent().unwrap().parent(), None);
     }
 }

@@ -73,11 +73,15 @@ pub struct NewArray {
 }
 
 fn document(store: &Store, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
-    let Some(data) = store.get(key)? else { return Ok(None) };
+    parsed(store.get(key)?.as_ref(), key, url)
+}
+
+fn parsed(data: Option<&bytes::Bytes>, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
+    let Some(data) = data else { return Ok(None) };
     if data.len() > 64 << 20 {
         return Err(StorageError::Metadata { url: url.into(), detail: format!("{key} has {} bytes", data.len()) });
     }
-    serde_json::from_slice(&data)
+    serde_json::from_slice(data)
         .map(Some)
         .map_err(|e| StorageError::Metadata { url: url.into(), detail: format!("{key} is not JSON: {e}") })
 }
@@ -94,12 +98,14 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
             _ => Err(bad("node_type is neither array nor group".into())),
         };
     }
-    if let Some(mut doc) = document(&store, ".zarray", &url)? {
-        let attributes = document(&store, ".zattrs", &url)?.unwrap_or_else(|| json!({}));
+    let found = store.get_all(&[".zarray", ".zattrs", ".zgroup"].map(String::from))?;
+    let [array, attributes, group] = &found[..] else { return Err(StorageError::NotFound { url }) };
+    if let Some(mut doc) = parsed(array.as_ref(), ".zarray", &url)? {
+        let attributes = parsed(attributes.as_ref(), ".zattrs", &url)?.unwrap_or_else(|| json!({}));
         doc.as_object_mut().ok_or_else(|| bad(".zarray is not an object".into()))?.insert("attributes".into(), attributes);
         return from_document(&url, doc, 2);
     }
-    if store.get(".zgroup")?.is_some() {
+    if group.is_some() {
         return Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into()));
     }
     Err(StorageError::NotFound { url })

@@ -15,6 +15,22 @@ pub struct ReadStats {
     pub bytes_read: u64,
     /// Chunks.
     pub chunks: u64,
+    /// Objects or ranges that were asked for.
+    pub gets: u64,
+    /// Sizes that were asked for.
+    pub heads: u64,
+}
+
+impl ReadStats {
+    /// The sum of both.
+    pub fn plus(self, other: ReadStats) -> ReadStats {
+        ReadStats {
+            bytes_read: self.bytes_read + other.bytes_read,
+            chunks: self.chunks + other.chunks,
+            gets: self.gets + other.gets,
+            heads: self.heads + other.heads,
+        }
+    }
 }
 
 /// Ranges of an object that are nearer to each other than this are fetched as one.
@@ -44,16 +60,28 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
+        if let Some(mut reader) = self.reader() {
+            return reader.read_region(region, out);
+        }
         // Block by block, so that a large chunk is decoded from cache, and only where it is needed.
         if inner.codec.is_blosc() && inner.shard.is_none() && inner.codec.bytes > BLOCKWISE {
             return self.read_piece(region, &mut Cursor::default(), out);
         }
         for index in boxes::indices(&inner.meta.grid.touched(region)) {
-            let chunk = inner.meta.grid.region(&index);
-            let Some(common) = chunk.intersect(region) else { continue };
+            self.read_one(&index, region, out, &mut stats)?;
+        }
+        Ok(stats)
+    }
+
+    /// Reads what a region needs of one chunk.
+    pub(crate) fn read_one(&self, index: &[u64], region: &Region, out: &mut [u8], stats: &mut ReadStats) -> Result<(), StorageError> {
+        let inner = &*self.0;
+        {
+            let chunk = inner.meta.grid.region(index);
+            let Some(common) = chunk.intersect(region) else { return Ok(()) };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
-            let key = self.chunk_key(&index);
-            stats.chunks += 1;
+            let key = self.chunk_key(index);
+            (stats.chunks, stats.gets) = (stats.chunks + 1, stats.gets + 1);
             let found = match &inner.shard {
                 Some(layout) => self.read_shard(layout, &key, &from, out, (&region.shape, &to.start))?,
                 None if inner.raw => self.read_raw(&key, &from, out, (&region.shape, &to.start))?,
@@ -64,7 +92,7 @@ impl ArrayIo {
                 None => self.fill(out, (&region.shape, &to.start), &from.shape),
             }
         }
-        Ok(stats)
+        Ok(())
     }
 
     /// Reads and decodes a chunk for a box of it. `None` if it is not stored.

@@ -6,6 +6,7 @@
 use crate::codec::ChunkCodec;
 use crate::{ArrayMeta, StorageError, Store};
 use chunkwise_types::volume;
+use object_store::GetRange;
 use serde_json::{Value, json};
 
 /// Where an inner chunk lies in its object.
@@ -78,7 +79,8 @@ impl ShardLayout {
         Ok(Some(ShardLayout { codec, counts, index_at_end }))
     }
 
-    fn index_bytes(&self) -> u64 {
+    /// Bytes of a whole index.
+    pub fn index_bytes(&self) -> u64 {
         volume(&self.counts) * 16 + 4
     }
 
@@ -90,10 +92,7 @@ impl ShardLayout {
     pub fn read_entries(&self, store: &Store, key: &str, wanted: &[u64]) -> Result<Option<Entries>, ShardError> {
         let Some(size) = store.size(key)? else { return Ok(None) };
         let n = self.index_bytes();
-        if size < n {
-            return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
-        }
-        let start = if self.index_at_end { size - n } else { 0 };
+        let start = self.index_start(size)?;
         let (first, last) = (wanted.iter().min().copied().unwrap_or(0), wanted.iter().max().copied().unwrap_or(0));
         let part = n > LARGE_INDEX && (last + 1 - first) * 16 <= n / 2;
         let (from, range) = if part { (first, start + first * 16..start + (last + 1) * 16) } else { (0, start..start + n) };
@@ -101,7 +100,31 @@ impl ShardLayout {
         if !store.read_spans(key, &[(range, 0)], &mut data)? {
             return Ok(None);
         }
-        if !part {
+        self.entries_of(data, from, !part, size, wanted).map(Some)
+    }
+
+    /// Where the index begins in an object of this size.
+    pub fn index_start(&self, size: u64) -> Result<u64, ShardError> {
+        let n = self.index_bytes();
+        if size < n {
+            return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
+        }
+        Ok(if self.index_at_end { size - n } else { 0 })
+    }
+
+    /// The range of a whole index, which one request can ask for where the size of the object is not known.
+    pub fn index_range(&self) -> GetRange {
+        let n = self.index_bytes();
+        if self.index_at_end { GetRange::Suffix(n) } else { GetRange::Bounded(0..n) }
+    }
+
+    /// The index entries of some inner chunks, from the bytes of an index: all of it, or its entries from number `from` on.
+    pub fn entries_of(&self, mut data: Vec<u8>, from: u64, whole: bool, size: u64, wanted: &[u64]) -> Result<Entries, ShardError> {
+        let bytes = data.len() as u64;
+        if whole && bytes != self.index_bytes() {
+            return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
+        }
+        if whole {
             let crc = data.split_off(data.len() - 4);
             if crc32c::crc32c(&data).to_le_bytes() != *crc {
                 return Err(ShardError::Damaged("the checksum of its index is wrong".into()));
@@ -116,7 +139,7 @@ impl ShardLayout {
         let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
         match entries.iter().find(outside) {
             Some(e) => Err(ShardError::Damaged(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
-            None => Ok(Some(Entries { bytes: data.len() as u64, entries })),
+            None => Ok(Entries { bytes, entries }),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
+use crate::error::no_bucket;
 use crate::object::Object;
+use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
-use object_store::{ObjectStore, ObjectStoreExt};
-use parking_lot::Mutex;
+use object_store::{GetRange, ObjectStoreExt};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,16 +15,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-type Handle = Arc<dyn ObjectStore>;
-
 static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("storage").enable_all().build().map_err(|e| e.to_string())
 });
-static HANDLES: LazyLock<Mutex<HashMap<String, Handle>>> = LazyLock::new(|| Mutex::new(HashMap::new()));
-static COUNTS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
+static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 /// Bytes of ranges that are fetched from an object store at a time.
 const BATCH: u64 = 16 << 20;
+/// Objects on a page of a listing.
+const PAGE: u64 = 1000;
 
 /// Requests and bytes of this process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,8 +32,10 @@ pub struct Counters {
     pub gets: u64,
     /// Objects written.
     pub puts: u64,
-    /// Listings.
+    /// Pages of listings.
     pub lists: u64,
+    /// Sizes asked for.
+    pub heads: u64,
     /// Encoded bytes read.
     pub bytes_read: u64,
     /// Encoded bytes written.
@@ -43,7 +45,7 @@ pub struct Counters {
 /// A folder of objects.
 #[derive(Clone)]
 pub struct Store {
-    handle: Handle,
+    pub(crate) remote: Arc<Remote>,
     prefix: String,
     location: Location,
     memory: Option<Arc<MemoryTier>>,
@@ -53,34 +55,34 @@ fn count(which: usize, n: u64) {
     COUNTS[which].fetch_add(n, Ordering::Relaxed);
 }
 
-fn open_handle(scheme: &str, bucket: &str) -> Result<Handle, object_store::Error> {
-    Ok(match scheme {
-        "memory" => Arc::new(object_store::memory::InMemory::new()),
-        "s3" => {
-            // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
-            Arc::new(object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).build()?)
-        }
-        _ => Arc::new(object_store::local::LocalFileSystem::new()),
-    })
+/// A request that runs while its caller does something else. It stops when nobody waits for it any more.
+pub(crate) struct Pending<T>(tokio::task::JoinHandle<Result<T, StorageError>>);
+
+impl<T> Pending<T> {
+    /// True if its result is there.
+    pub fn is_done(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Its result.
+    pub fn wait(mut self) -> Result<T, StorageError> {
+        let failed = |detail: String| StorageError::Store { action: "wait for", url: "a request".into(), detail, transient: true };
+        let runtime = RUNTIME.as_ref().map_err(|e| failed(e.clone()))?;
+        runtime.block_on(&mut self.0).map_err(|e| failed(e.to_string()))?
+    }
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Store {
     /// Opens the folder; it need not exist.
     pub fn open(location: &Location) -> Result<Store, StorageError> {
-        let url = location.as_str();
-        let (scheme, rest) = url.split_once("://").unwrap_or(("file", url));
-        let (bucket, prefix) = if scheme == "s3" { rest.split_once('/').unwrap_or((rest, "")) } else { ("", rest) };
-        let key = format!("{scheme}://{bucket}");
-        let mut handles = HANDLES.lock();
-        let handle = match handles.get(&key) {
-            Some(h) => h.clone(),
-            None => {
-                let h = open_handle(scheme, bucket).map_err(|e| StorageError::Url { url: url.into(), problem: e.to_string() })?;
-                handles.insert(key, h.clone());
-                h
-            }
-        };
-        Ok(Store { handle, prefix: prefix.trim_matches('/').to_string(), location: location.clone(), memory: None })
+        let prefix = remote::parts(location).2.trim_matches('/').to_string();
+        Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None })
     }
 
     /// The same folder, whose objects stay in memory while there is room.
@@ -88,14 +90,36 @@ impl Store {
         Store { memory: Some(tier), ..self }
     }
 
-    fn held(&self, key: &str) -> Option<Bytes> {
+    /// True if it is an object store: answers take long, so that many requests should be under way.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.location.is_remote()
+    }
+
+    /// True if it can say what it holds. Web servers cannot, nor can anything be written to them.
+    pub fn can_list(&self) -> bool {
+        !self.remote.scheme.starts_with("http")
+    }
+
+    fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
+        if self.can_list() {
+            return Ok(());
+        }
+        let detail = match action {
+            "list" => "a web server cannot be listed; name an array, or a group with consolidated metadata",
+            _ => "http and https URLs can only be read; write to a folder, s3://, gs:// or az://",
+        };
+        let detail = detail.into();
+        Err(StorageError::Store { action, url: self.url(key), detail, transient: false })
+    }
+
+    pub(crate) fn held(&self, key: &str) -> Option<Bytes> {
         self.memory.as_ref()?.get(&self.url(key))
     }
 
     /// The requests and bytes of this process so far.
     pub fn counters() -> Counters {
         let at = |i: usize| COUNTS[i].load(Ordering::Relaxed);
-        Counters { gets: at(0), puts: at(1), lists: at(2), bytes_read: at(3), bytes_written: at(4) }
+        Counters { gets: at(0), puts: at(1), lists: at(2), bytes_read: at(3), bytes_written: at(4), heads: at(5) }
     }
 
     fn key(&self, key: &str) -> Result<Key, StorageError> {
@@ -121,7 +145,7 @@ impl Store {
             detail: format!("the runtime cannot start: {e}"),
             transient: false,
         })?;
-        runtime.block_on(f).map_err(|e| StorageError::of(action, self.url(key), &e, self.location.local_path().is_some()))
+        runtime.block_on(f).map_err(|e| StorageError::of(action, self.url(key), &e, &self.remote))
     }
 
     /// An object, `None` if there is none.
@@ -141,14 +165,23 @@ impl Store {
                 Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
             };
         }
-        match self.wait("read", key, async { self.handle.get(&path).await?.bytes().await }) {
-            Ok(data) => {
+        match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
+            Ok(Fetched { data, .. }) => {
                 count(3, data.len() as u64);
                 Ok(Some(data))
             }
             Err(StorageError::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// Several objects, asked for at once where that is worth it.
+    pub fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Bytes>>, StorageError> {
+        if !self.is_remote() || self.memory.is_some() {
+            return keys.iter().map(|k| self.get(k)).collect();
+        }
+        let asked: Vec<_> = keys.iter().map(|k| self.start_get(k, None, u64::MAX, Arc::default())).collect::<Result<_, StorageError>>()?;
+        asked.into_iter().map(|a| Ok(a.wait()?.map(|f| f.data))).collect()
     }
 
     /// Opens an object for reading, `None` if there is none. What is not a local file is read into memory.
@@ -172,7 +205,7 @@ impl Store {
             return Ok(Some(data.len() as u64));
         }
         let path = self.key(key)?;
-        count(0, 1);
+        count(5, 1);
         if let Some(file) = self.file(key) {
             return match std::fs::metadata(&file) {
                 Ok(m) => Ok(m.is_file().then_some(m.len())),
@@ -180,7 +213,7 @@ impl Store {
                 Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
             };
         }
-        match self.wait("read", key, self.handle.head(&path)) {
+        match self.wait("read", key, self.remote.store.head(&path)) {
             Ok(meta) => Ok(Some(meta.size)),
             Err(StorageError::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
@@ -219,7 +252,7 @@ impl Store {
             });
             let n = ends.take_while(|&bytes| bytes <= BATCH).count().max(1);
             let ranges: Vec<Range<u64>> = rest[..n].iter().map(|(r, _)| r.clone()).collect();
-            match self.wait("read", key, self.handle.get_ranges(&path, &ranges)) {
+            match self.wait("read", key, self.remote.store.get_ranges(&path, &ranges)) {
                 Ok(data) => {
                     for (piece, (_, at)) in data.iter().zip(&rest[..n]) {
                         out[*at..*at + piece.len()].copy_from_slice(piece);
@@ -235,6 +268,7 @@ impl Store {
 
     /// Writes an object, whole or not at all.
     pub fn put<'a>(&self, key: &str, data: impl Into<Cow<'a, [u8]>>) -> Result<(), StorageError> {
+        self.check_full("write", key)?;
         let (path, mut data) = (self.key(key)?, data.into());
         if let Some(tier) = &self.memory {
             let plain = Store { memory: None, ..self.clone() };
@@ -249,7 +283,74 @@ impl Store {
             return local::write(&file, &data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
         let data = Bytes::from(data.into_owned());
-        self.wait("write", key, async { self.handle.put(&path, data.into()).await.map(|_| ()) })
+        let puts = self.wait("write", key, self.remote.put(&path, data))?;
+        count(1, puts - 1);
+        Ok(())
+    }
+
+    fn start<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        key: &str,
+        request: impl Future<Output = Result<T, object_store::Error>> + Send + 'static,
+    ) -> Result<Pending<T>, StorageError> {
+        let url = self.url(key);
+        let runtime = RUNTIME.as_ref().map_err(|e| StorageError::Store {
+            action,
+            url: url.clone(),
+            detail: format!("the runtime cannot start: {e}"),
+            transient: false,
+        })?;
+        let remote = self.remote.clone();
+        Ok(Pending(runtime.spawn(async move { request.await.map_err(|e| StorageError::of(action, url, &e, &remote)) })))
+    }
+
+    /// Starts to read an object or a range of it, of at most `most` bytes; `None` if there is no such object. `length` is set to what is
+    /// really read as soon as that is known.
+    pub(crate) fn start_get(
+        &self,
+        key: &str,
+        range: Option<GetRange>,
+        most: u64,
+        length: Arc<AtomicU64>,
+    ) -> Result<Pending<Option<Fetched>>, StorageError> {
+        let (path, remote) = (self.key(key)?, self.remote.clone());
+        count(0, 1);
+        self.start("read", key, async move {
+            match remote.get(&path, range, most, |n| length.store(n, Ordering::Relaxed)).await {
+                Ok(found) => {
+                    count(3, found.data.len() as u64);
+                    Ok(Some(found))
+                }
+                // Of a bucket that is not there the error says more than "no such chunk".
+                Err(object_store::Error::NotFound { source, .. }) if !no_bucket(&source.to_string()) => Ok(None),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
+    /// Starts to write an object, and says how many requests that will take; where that takes no time it is written at once.
+    pub(crate) fn start_put(&self, key: &str, data: Cow<'_, [u8]>) -> Result<Option<Pending<u64>>, StorageError> {
+        self.check_full("write", key)?;
+        let mut data = data;
+        if !self.is_remote() {
+            return self.put(key, data).map(|()| None);
+        }
+        let path = self.key(key)?;
+        if let Some(tier) = &self.memory {
+            match tier.put(&Store { memory: None, ..self.clone() }, key, data) {
+                Ok(()) => return Ok(None),
+                Err(back) => data = back,
+            }
+        }
+        let (remote, data) = (self.remote.clone(), Bytes::from(data.into_owned()));
+        count(4, data.len() as u64);
+        let sent = self.start("write", key, async move {
+            let puts = remote.put(&path, data).await?;
+            count(1, puts);
+            Ok(puts)
+        })?;
+        Ok(Some(sent))
     }
 
     /// Removes the unfinished writes of processes that were killed. Object stores have none.
@@ -262,11 +363,12 @@ impl Store {
 
     /// Deletes an object; it need not exist.
     pub fn delete(&self, key: &str) -> Result<(), StorageError> {
+        self.check_full("delete", key)?;
         let path = self.key(key)?;
         if let Some(tier) = &self.memory {
             tier.delete(&self.url(key));
         }
-        match self.wait("delete", key, self.handle.delete(&path)) {
+        match self.wait("delete", key, self.remote.store.delete(&path)) {
             Err(StorageError::NotFound { .. }) => Ok(()),
             other => other,
         }
@@ -274,14 +376,15 @@ impl Store {
 
     /// Deletes everything below a key, and says how many objects that was.
     pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
+        self.check_full("delete", key)?;
         let path = self.key(key)?;
         if let Some(tier) = &self.memory {
             tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
         }
         count(2, 1);
         let n = self.wait("delete", key, async {
-            let found = self.handle.list(Some(&path)).map_ok(|m| m.location).boxed();
-            self.handle.delete_stream(found).try_fold(0u64, |n, _| async move { Ok(n + 1) }).await
+            let found = self.remote.store.list(Some(&path)).map_ok(|m| m.location).boxed();
+            self.remote.store.delete_stream(found).try_fold(0u64, |n, _| async move { Ok(n + 1) }).await
         })?;
         if let Some(folder) = self.location.local_path() {
             // Object stores have no folders; the empty ones that a filesystem keeps would look like arrays.
@@ -293,9 +396,11 @@ impl Store {
 
     /// Every object below a key with its size; keys are relative to this store.
     pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
+        self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
-        let found: Vec<_> = self.wait("list", key, self.handle.list(Some(&path)).try_collect())?;
+        let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
+        count(2, found.len() as u64 / PAGE);
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         let mut out: HashMap<String, u64> = found
             .into_iter()
@@ -310,9 +415,10 @@ impl Store {
 
     /// The names of the folders directly below a key.
     pub fn list_dirs(&self, key: &str) -> Result<Vec<String>, StorageError> {
+        self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
-        let found = self.wait("list", key, self.handle.list_with_delimiter(Some(&path)))?;
+        let found = self.wait("list", key, self.remote.store.list_with_delimiter(Some(&path)))?;
         Ok(found.common_prefixes.iter().filter_map(|p| p.filename().map(String::from)).collect())
     }
 }

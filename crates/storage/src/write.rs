@@ -26,6 +26,13 @@ impl ArrayIo {
     /// # Errors
     /// When the elements are not those of the chunk, or the store fails.
     pub fn write_chunk(&self, index: &[u64], elements: Elements<'_>) -> Result<ChunkWritten, StorageError> {
+        let (written, encoded) = self.encode_chunk(index, elements)?;
+        self.0.store.put(&written.key, encoded)?;
+        Ok(written)
+    }
+
+    /// What is stored of a chunk, and how it is reported.
+    pub(crate) fn encode_chunk<'e>(&self, index: &[u64], elements: Elements<'e>) -> Result<(ChunkWritten, Cow<'e, [u8]>), StorageError> {
         let inner = &*self.0;
         let key = self.chunk_key(index);
         let region = inner.meta.grid.region(index);
@@ -39,8 +46,7 @@ impl ArrayIo {
         }
         .map_err(|e| self.corrupt(&key, format!("it cannot be encoded: {e}")))?;
         let (bytes, xxh3) = (encoded.len() as u64, xxh3_64(&encoded));
-        inner.store.put(&key, encoded)?;
-        Ok(ChunkWritten { key, bytes, xxh3 })
+        Ok((ChunkWritten { key, bytes, xxh3 }, encoded))
     }
 
     /// Puts a shard together, one inner chunk after another: beside the elements only the encoded shard is in memory.

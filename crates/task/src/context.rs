@@ -47,6 +47,7 @@ impl TaskContext {
     /// Opens every array of a plan. Nothing is written.
     pub fn open(plan: Plan) -> Result<TaskContext, TaskError> {
         plan.validate()?;
+        chunkwise_storage::configure(&plan.spec.storage).map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
         let at = |array: &str| {
             let array = array.to_string();
             move |source| TaskError::Open { array, source }
@@ -89,7 +90,7 @@ impl TaskContext {
                     problem: "the plan says that its chunks are stored raw, but they are encoded; plan again".into(),
                 }));
             }
-            let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
+            let io = ArrayIo::new(&location, &meta).map_err(at(name))?.with_in_flight(array.in_flight);
             arrays.insert(name.clone(), Opened { location, meta, io });
         }
         Ok(TaskContext { plan, run_dir, arrays, memory: None })
@@ -102,7 +103,9 @@ impl TaskContext {
                 ArrayRole::Intermediate => ArrayIo::in_memory,
                 _ => ArrayIo::cached,
             };
-            opened.io = open(&opened.location, &opened.meta, tier).map_err(|source| TaskError::Open { array: name.clone(), source })?;
+            opened.io = open(&opened.location, &opened.meta, tier)
+                .map_err(|source| TaskError::Open { array: name.clone(), source })?
+                .with_in_flight(self.plan.arrays[name].in_flight);
         }
         self.memory = Some(tier.clone());
         Ok(self)

@@ -49,6 +49,6 @@ pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &
     memory.release(beside);
     results.into_iter().try_fold(ReadStats::default(), |sum, part| {
         let part = part?;
-        Ok(ReadStats { bytes_read: sum.bytes_read + part.bytes_read, chunks: sum.chunks + part.chunks })
+        Ok(sum.plus(part))
     })
 }

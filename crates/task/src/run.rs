@@ -6,11 +6,11 @@ use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
-use chunkwise_plan::schedule::{Pass, Schedule};
-use chunkwise_plan::{Program, Stage, StageOutput, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{Cursor, Elements, StorageError};
+use chunkwise_plan::schedule::{Pass, Phase, Schedule};
+use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
+use chunkwise_storage::{ChunkWritten, Cursor, Elements, ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::{Region, unravel};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -43,9 +43,19 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     }
     let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
     let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, cursors: BTreeMap::new() };
+    let in_flight = s.outputs.iter().map(|o| ctx.plan.arrays[&o.array].in_flight).max().unwrap_or(0);
+    let uploads = Uploads::new(in_flight);
+    let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
+    let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
+    let requests = Requests::default();
+    let mut run =
+        Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, cursors: BTreeMap::new() };
     let written = run.evaluate(s, &regions)?;
-    Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, seconds: started.elapsed().as_secs_f64(), projected_mem: need })
+    let rest = run.uploads.finish().map_err(run.storage())?;
+    run.tell(&rest);
+    let requests = Requests { puts: run.uploads.puts(), ..run.requests };
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, requests, seconds, projected_mem: need })
 }
 
 /// A pass with what is found out about it once.
@@ -77,8 +87,20 @@ struct Run<'a> {
     /// The task writes more than one chunk.
     many: bool,
     bytes_read: u64,
+    requests: Requests,
+    /// Of the leaves in object stores, by step: they ask for what comes next.
+    readers: HashMap<usize, Reader>,
+    /// Chunks that are being written while the next ones are computed.
+    uploads: Uploads<WrittenChunk>,
     /// By step, where leaves that are read in bands are open.
     cursors: BTreeMap<usize, Cursor>,
+}
+
+/// Windows of a fold that are announced before they are read.
+const LOOK_AHEAD: usize = 16;
+
+fn storage(stage: usize, task: u64) -> impl FnOnce(StorageError) -> TaskError {
+    move |source| TaskError::Storage { stage, task, source }
 }
 
 impl Run<'_> {
@@ -86,8 +108,29 @@ impl Run<'_> {
         move |source| TaskError::Kernel { stage: self.stage, task: self.task, step, source }
     }
 
-    fn storage(&self) -> impl FnOnce(StorageError) -> TaskError + '_ {
-        move |source| TaskError::Storage { stage: self.stage, task: self.task, source }
+    fn storage(&self) -> impl FnOnce(StorageError) -> TaskError + use<> {
+        storage(self.stage, self.task)
+    }
+
+    /// Announces what the windows after one will read, as far as that is worth it. `until` is the last window that was announced, and
+    /// what it needs.
+    fn look_ahead(&mut self, schedule: &Schedule, phase: &Phase, window: usize, until: &mut (usize, Demands)) -> Result<(), TaskError> {
+        if self.readers.is_empty() {
+            return Ok(());
+        }
+        let arrays = &self.ctx.plan.arrays;
+        while until.0 < (window + LOOK_AHEAD).min(phase.windows.len().saturating_sub(1)) {
+            let demands = schedule.step_pass(self.program, phase, &phase.windows[until.0 + 1]).demands;
+            for (&k, reader) in &mut self.readers {
+                // What is kept is not read again: see `load`.
+                let kept = demands[k] == until.1[k] && self.program.steps[k].read.as_ref().is_some_and(|n| memory::keeps(&arrays[n]));
+                if !kept {
+                    reader.announce(&demands[k]).map_err(storage(self.stage, self.task))?;
+                }
+            }
+            *until = (until.0 + 1, demands);
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), TaskError> {
@@ -108,26 +151,33 @@ impl Run<'_> {
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
         // One buffer of a leaf is used again; those of others would stay beside it.
         freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
+        for &k in &reads {
+            if let Some(reader) = self.readers.get_mut(&k) {
+                reader.next(&demands[k]).map_err(storage(self.stage, self.task))?;
+            }
+        }
         for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
             for region in &demands[k] {
                 self.check()?;
                 let io = self.ctx.array(name);
-                let mut read = 0;
+                let mut read = ReadStats::default();
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    read = match banded {
-                        true => {
+                    read = match self.readers.get_mut(&k) {
+                        Some(reader) => reader.read_region(region, bytes)?,
+                        None if banded => {
                             let cursor = self.cursors.entry(k).or_insert_with(|| Cursor::new(bands.shared[k]));
                             io.read_piece(region, cursor, bytes)?
                         }
-                        false => crate::read::read_region(self.ctx, name, region, bytes)?,
-                    }
-                    .bytes_read;
+                        None => crate::read::read_region(self.ctx, name, region, bytes)?,
+                    };
                     Ok(())
                 })
-                .map_err(self.storage())?;
-                self.bytes_read += read;
+                .map_err(storage(self.stage, self.task))?;
+                self.bytes_read += read.bytes_read;
+                self.requests.gets += read.gets;
+                self.requests.heads += read.heads;
                 known[k].push(Part { region: region.clone(), block });
             }
         }
@@ -186,10 +236,12 @@ impl Run<'_> {
                 }
                 Ok(())
             };
-            for window in &phase.windows {
+            let mut announced = None;
+            for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
                 self.load(&pass.demands, &e.bands, false, &mut known)?;
+                self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
@@ -256,8 +308,15 @@ impl Run<'_> {
         Some(found)
     }
 
-    /// Writes the whole chunks of every output, in the order of the grid.
-    fn write(&self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
+    /// Tells the executor of chunks that are written, where a task has several.
+    fn tell(&self, written: &[WrittenChunk]) {
+        if self.many {
+            written.iter().for_each(|chunk| self.watch.wrote(self.stage, self.task, chunk));
+        }
+    }
+
+    /// Writes the whole chunks of every output, in the order of the grid; to object stores they may still be on their way.
+    fn write(&mut self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
         let mut written = Vec::new();
         for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
             let io = self.ctx.array(&output.array);
@@ -272,23 +331,28 @@ impl Run<'_> {
                 }
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
-                let done = match block.as_bytes() {
-                    Some(data) => io.write_chunk(&index, Elements { data, shape: &region.shape, start: &inside.start }),
+                let mut send = |elements: Elements<'_>| {
+                    let report = |done: &ChunkWritten| WrittenChunk {
+                        array: output.array.clone(),
+                        chunk: index.clone(),
+                        bytes: done.bytes,
+                        xxh3: format!("{:016x}", done.xxh3),
+                    };
+                    self.uploads.send(io, &index, elements, |done| {
+                        let chunk = report(done);
+                        written.push(chunk.clone());
+                        chunk
+                    })
+                };
+                let sent = match block.as_bytes() {
+                    Some(data) => send(Elements { data, shape: &region.shape, start: &inside.start }),
                     None => {
                         let piece = block.slice(&inside).contiguous();
-                        io.write_chunk(&index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                        send(Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
                     }
                 };
-                let done = done.map_err(self.storage())?;
-                written.push(WrittenChunk {
-                    array: output.array.clone(),
-                    chunk: index,
-                    bytes: done.bytes,
-                    xxh3: format!("{:016x}", done.xxh3),
-                });
-                if let Some(chunk) = written.last().filter(|_| self.many) {
-                    self.watch.wrote(self.stage, self.task, chunk);
-                }
+                let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
+                self.tell(&done);
             }
         }
         Ok(written)

@@ -5,12 +5,14 @@ mod dtype;
 mod grid;
 mod region;
 mod scalar;
+mod stores;
 
 pub use bytesize::{ByteSize, ByteSizeError};
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
 pub use region::{Region, ravel, unravel, volume};
 pub use scalar::Scalar;
+pub use stores::{STORE_SCHEMES, StoreOptions, is_remote, secret_field};
 
 /// The largest rank that any array may have. Bounds recursion and allocation on untrusted input.
 pub const MAX_RANK: usize = 32;

@@ -1,0 +1,453 @@
+//! Object stores as they are reached: options from the environment and the plan, connections, requests with retries.
+
+use crate::aws_profile;
+use crate::{Location, StorageError};
+use bytes::Bytes;
+use chunkwise_types::StoreOptions;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Requests under way at once, unless the options say otherwise.
+const CONNECTIONS: u32 = 64;
+/// Seconds of a request and of connecting, likewise.
+const TIMEOUT: f64 = 60.0;
+const CONNECT_TIMEOUT: f64 = 5.0;
+/// Repetitions of a request: at 0.1 s doubling up to 10 s these wait 45 s at most.
+const RETRIES: u32 = 9;
+/// How often an object is asked for again whose body broke off, beyond what `object_store` does by itself.
+const BODY_RETRIES: u32 = 3;
+/// Larger objects are written in parts of this size, some of them at once.
+const MULTIPART_ABOVE: usize = 64 << 20;
+const PART: usize = 16 << 20;
+const PARTS_AT_ONCE: usize = 4;
+
+static OPTIONS: LazyLock<Mutex<BTreeMap<String, StoreOptions>>> = LazyLock::new(Mutex::default);
+static OPEN: LazyLock<Mutex<HashMap<String, Arc<Remote>>>> = LazyLock::new(Mutex::default);
+
+/// Says how the stores under some URL prefixes are reached, for all that is opened from now on in this process. A prefix that was
+/// configured before gets the new options; arrays that are open keep theirs.
+///
+/// # Errors
+/// When options contradict their prefix, or name an endpoint that `CHUNKWISE_ENDPOINTS` does not list.
+pub fn configure(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
+    let allowed = std::env::var("CHUNKWISE_ENDPOINTS").ok();
+    for (prefix, options) in storage {
+        let bad = |problem: String| StorageError::Url { url: prefix.clone(), problem };
+        options.check(prefix).map_err(bad)?;
+        if let (Some(endpoint), Some(list)) = (&options.endpoint, &allowed)
+            && !list.split(',').any(|e| e.trim().trim_end_matches('/') == endpoint.trim_end_matches('/'))
+        {
+            return Err(bad(format!("its endpoint '{endpoint}' is not one of those that CHUNKWISE_ENDPOINTS allows here ({list})")));
+        }
+    }
+    OPTIONS.lock().extend(storage.iter().map(|(k, v)| (k.clone(), v.clone())));
+    Ok(())
+}
+
+/// The options of the longest prefix that fits.
+fn options_of(url: &str) -> StoreOptions {
+    let fits = |prefix: &str| {
+        let rest = url.strip_prefix(prefix.trim_end_matches('/')).filter(|_| !prefix.ends_with("://"));
+        url.starts_with(prefix) && prefix.ends_with("://") || rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
+    };
+    let all = OPTIONS.lock();
+    all.iter().filter(|(p, _)| fits(p)).max_by_key(|(p, _)| p.len()).map(|(_, o)| o.clone()).unwrap_or_default()
+}
+
+/// One store: a bucket, a container, a host; or a store in memory or in files.
+pub(crate) struct Remote {
+    pub store: Arc<dyn ObjectStore>,
+    permits: Semaphore,
+    /// Knows ranges that count from the end.
+    pub suffix: bool,
+    multipart: bool,
+    /// For messages: where it is, if not at the cloud's own address.
+    pub endpoint: Option<String>,
+    pub bucket: String,
+    pub scheme: String,
+}
+
+/// What a request brought.
+pub(crate) struct Fetched {
+    pub data: Bytes,
+    /// Bytes of the whole object.
+    pub size: u64,
+}
+
+/// The scheme, the bucket (or host) and the key of a location.
+pub(crate) fn parts(location: &Location) -> (&str, &str, &str) {
+    let url = location.as_str();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("file", url));
+    if chunkwise_types::is_remote(url) {
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        (scheme, bucket, key)
+    } else {
+        (scheme, "", rest)
+    }
+}
+
+/// Opens the store of a location; one that is open is used again.
+pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
+    let (scheme, bucket, _) = parts(location);
+    let options = if bucket.is_empty() { StoreOptions::default() } else { options_of(location.as_str()) };
+    let key = format!("{scheme}://{bucket} {}", serde_json::to_string(&options).unwrap_or_default());
+    if let Some(found) = OPEN.lock().get(&key) {
+        return Ok(found.clone());
+    }
+    let made = make(scheme, bucket, &options).map_err(|problem| StorageError::Url { url: location.to_string(), problem })?;
+    // Of two threads that open the same store at once, one store is kept.
+    Ok(OPEN.lock().entry(key).or_insert_with(|| Arc::new(made)).clone())
+}
+
+fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> {
+    let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
+        "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
+        "s3" => s3(bucket, o)?,
+        "gs" => gs(bucket, o)?,
+        "az" => az(bucket, o)?,
+        "http" | "https" => http(scheme, bucket, o)?,
+        _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
+    };
+    if let Some(endpoint) = &endpoint {
+        reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT))?;
+    }
+    Ok(Remote {
+        store,
+        permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
+        suffix: scheme != "az",
+        multipart: matches!(scheme, "s3" | "gs" | "az"),
+        endpoint,
+        bucket: bucket.into(),
+        scheme: scheme.into(),
+    })
+}
+
+fn retry(o: &StoreOptions) -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(10), base: 2.0 },
+        max_retries: o.retries.unwrap_or(RETRIES) as usize,
+        retry_timeout: Duration::from_secs(240),
+    }
+}
+
+/// Settings of connections: those of the options, else those of the environment, else ours.
+fn connection(o: &StoreOptions, known: impl Fn(ClientConfigKey) -> bool) -> Vec<(ClientConfigKey, String)> {
+    let mut out = Vec::new();
+    let mut seconds = |key: ClientConfigKey, given: Option<f64>, default: f64| {
+        if given.is_some() || !known(key) {
+            out.push((key, format!("{}ms", (given.unwrap_or(default) * 1000.0).round())));
+        }
+    };
+    seconds(ClientConfigKey::Timeout, o.timeout, TIMEOUT);
+    seconds(ClientConfigKey::ConnectTimeout, o.connect_timeout, CONNECT_TIMEOUT);
+    out
+}
+
+/// Refuses a plain endpoint that nobody asked for; one on this machine needs no permission.
+fn check_http(endpoint: &str, allowed: bool) -> Result<bool, String> {
+    let Some(rest) = endpoint.strip_prefix("http://") else { return Ok(allowed) };
+    let host = rest.split(['/', ':']).next().unwrap_or("");
+    if allowed || matches!(host, "localhost" | "127.0.0.1" | "[") {
+        return Ok(true);
+    }
+    Err(format!("the endpoint {endpoint} is not encrypted; set allow_http: true in the storage options if that is meant"))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+fn is_true(text: Option<String>) -> bool {
+    text.is_some_and(|t| matches!(t.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+}
+
+type Opened = Result<(Arc<dyn ObjectStore>, Option<String>), String>;
+
+fn s3(bucket: &str, o: &StoreOptions) -> Opened {
+    // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
+    let mut b = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry(o));
+    let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&AmazonS3ConfigKey::SkipSignature)));
+    let in_environment = variable("AWS_ACCESS_KEY_ID").is_some() && variable("AWS_SECRET_ACCESS_KEY").is_some();
+    let name = o.profile.clone().or_else(|| variable("AWS_PROFILE"));
+    // Keys in the environment win over everything but a profile that the options name.
+    let wants_file = !anonymous && (o.profile.is_some() || !in_environment);
+    let profile = if wants_file { aws_profile::find(name.as_deref())? } else { None };
+    if anonymous {
+        b = b.with_skip_signature(true);
+    } else if let Some(p) = &profile {
+        b = b.with_access_key_id(&p.access_key_id).with_secret_access_key(&p.secret_access_key);
+        b = b.with_token(p.session_token.clone().unwrap_or_default());
+    } else if !in_environment {
+        let elsewhere = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
+        let machine = || {
+            variable("AWS_METADATA_ENDPOINT").is_some()
+                || machine_answers("PUT /latest/api/token HTTP/1.1\r\nHost: 169.254.169.254\r\nX-aws-ec2-metadata-token-ttl-seconds: 60")
+        };
+        if !elsewhere.iter().any(|v| variable(v).is_some()) && !machine() {
+            return Err("there are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with keys in \
+                 ~/.aws/credentials, or, for public data, anonymous: true in the storage options (AWS_SKIP_SIGNATURE=true)"
+                .into());
+        }
+    }
+    let set = |b: &AmazonS3Builder, key: &AmazonS3ConfigKey| b.get_config_value(key).is_some();
+    let region = o.region.clone().or_else(|| {
+        let known = set(&b, &AmazonS3ConfigKey::Region) || set(&b, &AmazonS3ConfigKey::DefaultRegion);
+        profile.as_ref().and_then(|p| p.region.clone()).filter(|_| !known)
+    });
+    if let Some(region) = region {
+        b = b.with_region(region);
+    }
+    let endpoint = o
+        .endpoint
+        .clone()
+        .or_else(|| b.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
+        .or_else(|| b.get_config_value(&AmazonS3ConfigKey::Endpoint))
+        .or_else(|| profile.and_then(|p| p.endpoint));
+    if let Some(endpoint) = &endpoint {
+        let allowed = o.allow_http.unwrap_or_else(|| is_true(b.get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp))));
+        let allowed = check_http(endpoint, allowed)?;
+        // The variable for S3 alone would win over what the options say.
+        b = b.with_config(AmazonS3ConfigKey::S3Endpoint, endpoint).with_endpoint(endpoint).with_allow_http(allowed);
+    }
+    if let Some(path_style) = o.path_style {
+        b = b.with_virtual_hosted_style_request(!path_style);
+    }
+    for (key, value) in connection(o, |k| set(&b, &AmazonS3ConfigKey::Client(k))) {
+        b = b.with_config(AmazonS3ConfigKey::Client(key), value);
+    }
+    Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
+}
+
+fn gs(bucket: &str, o: &StoreOptions) -> Opened {
+    let mut b = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(retry(o));
+    let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&GoogleConfigKey::SkipSignature)));
+    let known = ["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
+    let own = std::env::var_os("HOME").map(|h| std::path::Path::new(&h).join(".config/gcloud/application_default_credentials.json"));
+    if anonymous {
+        b = b.with_skip_signature(true);
+    } else if !known.iter().chain(&["SERVICE_ACCOUNT", "GOOGLE_BEARER_TOKEN"]).any(|v| variable(v).is_some())
+        && !own.is_some_and(|p| p.exists())
+        && !machine_answers("GET /computeMetadata/v1/ HTTP/1.1\r\nHost: metadata.google.internal\r\nMetadata-Flavor: Google")
+    {
+        return Err("there are no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, run `gcloud auth \
+             application-default login`, or, for public data, set anonymous: true in the storage options (GOOGLE_SKIP_SIGNATURE=true)"
+            .into());
+    }
+    let endpoint = o.endpoint.clone().or_else(|| b.get_config_value(&GoogleConfigKey::BaseUrl));
+    if let Some(endpoint) = &endpoint {
+        let allowed = check_http(endpoint, o.allow_http.unwrap_or_else(|| is_true(variable("GOOGLE_ALLOW_HTTP"))))?;
+        b = b.with_base_url(endpoint).with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), allowed.to_string());
+    }
+    let known: Vec<_> = [ClientConfigKey::Timeout, ClientConfigKey::ConnectTimeout]
+        .into_iter()
+        .filter(|k| b.get_config_value(&GoogleConfigKey::Client(*k)).is_some())
+        .collect();
+    for (key, value) in connection(o, |k| known.contains(&k)) {
+        b = b.with_config(GoogleConfigKey::Client(key), value);
+    }
+    Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
+}
+
+fn az(container: &str, o: &StoreOptions) -> Opened {
+    let mut b = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(retry(o));
+    if let Some(account) = &o.account {
+        b = b.with_account(account);
+    }
+    let get = |b: &MicrosoftAzureBuilder, key: AzureConfigKey| b.get_config_value(&key);
+    let emulator = is_true(get(&b, AzureConfigKey::UseEmulator));
+    if get(&b, AzureConfigKey::AccountName).is_none() && !emulator {
+        return Err("the storage account is not known: set AZURE_STORAGE_ACCOUNT_NAME, or account in the storage options".into());
+    }
+    let anonymous = o.anonymous.unwrap_or_else(|| is_true(get(&b, AzureConfigKey::SkipSignature)));
+    use AzureConfigKey as K;
+    let known = [K::AccessKey, K::SasKey, K::Token, K::ClientSecret, K::FederatedTokenFile, K::MsiEndpoint, K::UseAzureCli];
+    if anonymous {
+        b = b.with_skip_signature(true);
+    } else if !emulator
+        && !known.into_iter().any(|k| get(&b, k).is_some())
+        && !machine_answers("GET /metadata/instance?api-version=2021-02-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true")
+    {
+        return Err("there are no Azure credentials: set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY or AZURE_STORAGE_TOKEN, the \
+             variables of a service principal (AZURE_STORAGE_CLIENT_ID, ..._CLIENT_SECRET, ..._TENANT_ID), AZURE_USE_AZURE_CLI=true, or, \
+             for public data, anonymous: true in the storage options"
+            .into());
+    }
+    let endpoint = o.endpoint.clone().or_else(|| get(&b, K::Endpoint));
+    if let Some(endpoint) = &endpoint {
+        let allowed = check_http(endpoint, o.allow_http.unwrap_or_else(|| is_true(get(&b, K::Client(ClientConfigKey::AllowHttp)))))?;
+        b = b.with_endpoint(endpoint.clone()).with_allow_http(allowed);
+    }
+    for (key, value) in connection(o, |k| get(&b, K::Client(k)).is_some()) {
+        b = b.with_config(K::Client(key), value);
+    }
+    let endpoint = endpoint.or_else(|| variable("AZURITE_BLOB_STORAGE_URL").filter(|_| emulator));
+    Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
+}
+
+fn http(scheme: &str, host: &str, o: &StoreOptions) -> Opened {
+    let url = format!("{scheme}://{host}");
+    let mut b = HttpBuilder::new().with_url(&url).with_retry(retry(o));
+    b = b.with_config(ClientConfigKey::AllowHttp, "true");
+    for (key, value) in connection(o, |_| false) {
+        b = b.with_config(key, value);
+    }
+    Ok((Arc::new(b.build().map_err(|e| e.to_string())?), Some(url)))
+}
+
+/// The service that tells a machine in a cloud its credentials answers at once, at an address that leads nowhere elsewhere.
+const MACHINE: &str = "169.254.169.254:80";
+
+/// True if that service is there and grants this request.
+fn machine_answers(request: &str) -> bool {
+    use std::io::{Read, Write};
+    let ask = || -> Option<bool> {
+        let wait = Duration::from_millis(500);
+        let mut stream = TcpStream::connect_timeout(&MACHINE.parse().ok()?, wait).ok()?;
+        stream.set_read_timeout(Some(2 * wait)).ok()?;
+        stream.write_all(format!("{request}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").as_bytes()).ok()?;
+        let mut status = [0u8; 12];
+        stream.read_exact(&mut status).ok()?;
+        Some(status.ends_with(b" 200"))
+    };
+    ask().unwrap_or(false)
+}
+
+/// Refuses an endpoint at which nothing listens, before requests are repeated for a minute.
+fn reachable(endpoint: &str, timeout: f64) -> Result<(), String> {
+    let proxied = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let Ok(url) = url::Url::parse(endpoint) else { return Err(format!("the endpoint '{endpoint}' is not a URL")) };
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return Err(format!("the endpoint '{endpoint}' names no host"));
+    };
+    if proxied.iter().any(|v| variable(v).is_some()) {
+        return Ok(());
+    }
+    let addresses: Vec<_> = match (host.trim_matches(['[', ']']), port).to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(e) => return Err(format!("the host of {endpoint} is not known ({e}); check the endpoint")),
+    };
+    let mut last = None;
+    for address in &addresses {
+        match TcpStream::connect_timeout(address, Duration::from_secs_f64(timeout)) {
+            Ok(_) => return Ok(()),
+            Err(e) => last = Some(e),
+        }
+    }
+    let why = last.map_or_else(|| "no address".into(), |e| e.to_string());
+    Err(format!("nothing answers at {endpoint} ({why}); check that the service runs and that the endpoint is right"))
+}
+
+impl Remote {
+    /// An object, or a range of it. A body that breaks off is asked for again.
+    ///
+    /// # Errors
+    /// Also when the answer has more than `most` bytes: before they are read, so that a wrong object cannot fill the memory.
+    pub async fn get(
+        &self,
+        path: &object_store::path::Path,
+        range: Option<object_store::GetRange>,
+        most: u64,
+        length: impl Fn(u64),
+    ) -> Result<Fetched, object_store::Error> {
+        let generic = |text: String| object_store::Error::Generic { store: "store", source: text.into() };
+        for attempt in 0.. {
+            let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
+            let options = object_store::GetOptions { range: range.clone(), ..Default::default() };
+            let answer = self.store.get_opts(path, options).await?;
+            let (size, n) = (answer.meta.size, answer.range.end - answer.range.start);
+            if n > most {
+                return Err(generic(format!("the object has {n} bytes, where at most {most} can be right")));
+            }
+            length(n);
+            match answer.bytes().await {
+                Ok(data) if data.len() as u64 == n => return Ok(Fetched { data, size }),
+                Ok(data) if attempt >= BODY_RETRIES => {
+                    return Err(generic(format!("the answer broke off after {} of {n} bytes, {} times", data.len(), attempt + 1)));
+                }
+                Err(e) if attempt >= BODY_RETRIES => return Err(e),
+                Ok(_) | Err(_) => {}
+            }
+            drop(_permit);
+            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+        }
+        Err(generic("not reached".into()))
+    }
+
+    /// Writes an object, whole or not at all, and says how many requests that took. The last writer wins.
+    pub async fn put(&self, path: &object_store::path::Path, data: Bytes) -> Result<u64, object_store::Error> {
+        use futures::{StreamExt, TryStreamExt};
+        use object_store::ObjectStoreExt;
+        let generic = |text: String| object_store::Error::Generic { store: "store", source: text.into() };
+        if !self.multipart || data.len() <= MULTIPART_ABOVE {
+            let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
+            self.store.put(path, data.into()).await?;
+            return Ok(1);
+        }
+        let mut upload = self.store.put_multipart(path).await?;
+        let parts: Vec<_> = (0..data.len())
+            .step_by(PART)
+            .map(|at| {
+                let part = upload.put_part(data.slice(at..(at + PART).min(data.len())).into());
+                async {
+                    let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
+                    part.await
+                }
+            })
+            .collect();
+        let count = parts.len() as u64;
+        let sent = futures::stream::iter(parts).buffer_unordered(PARTS_AT_ONCE).try_collect::<Vec<()>>().await;
+        let done = match sent {
+            Ok(_) => upload.complete().await,
+            Err(e) => Err(e),
+        };
+        if let Err(e) = done {
+            // Parts that nobody puts together would be paid for.
+            let _ = upload.abort().await;
+            return Err(e);
+        }
+        Ok(count + 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_counts() {
+        let with = |region: &str| StoreOptions { region: Some(region.into()), ..StoreOptions::default() };
+        let all = [("s3://", "a"), ("s3://opt-bucket", "b"), ("s3://opt-bucket/deep/", "c")];
+        configure(&all.iter().map(|(p, r)| (p.to_string(), with(r))).collect()).unwrap();
+        let region = |url: &str| options_of(url).region.unwrap_or_default();
+        assert_eq!(region("s3://other/x"), "a");
+        assert_eq!(region("s3://opt-bucket"), "b");
+        assert_eq!(region("s3://opt-bucket2/x"), "a");
+        assert_eq!(region("s3://opt-bucket/deep/x"), "c");
+        assert_eq!(region("s3://opt-bucket/deeper/x"), "b");
+        assert_eq!(region("gs://opt-bucket/deep/x"), "");
+    }
+
+    #[test]
+    fn nothing_listens_there() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let e = reachable(&format!("http://127.0.0.1:{port}"), 1.0).unwrap_err();
+        assert!(e.contains(&format!("127.0.0.1:{port}")) && e.contains("refused"), "{e}");
+    }
+
+    #[test]
+    fn plain_http_only_where_it_is_meant() {
+        assert_eq!(check_http("http://127.0.0.1:9000", false), Ok(true));
+        assert!(check_http("http://minio.lab:9000", false).unwrap_err().contains("allow_http"));
+        assert_eq!(check_http("http://minio.lab:9000", true), Ok(true));
+        assert_eq!(check_http("https://minio.lab", false), Ok(false));
+    }
+}

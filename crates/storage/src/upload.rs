@@ -1,0 +1,96 @@
+//! Chunks on their way to object stores while the next ones are computed.
+
+use crate::boxes::Elements;
+use crate::chunks::ArrayIo;
+use crate::store::Pending;
+use crate::{ChunkWritten, StorageError};
+use std::collections::VecDeque;
+
+/// Chunks that are being written, inside a budget of encoded bytes. `T` goes along with each and comes back when it is written.
+///
+/// Chunks that are dropped with this are not written, or not all of them.
+pub struct Uploads<T> {
+    sent: VecDeque<(Pending<u64>, u64, T)>,
+    done: Vec<T>,
+    held: u64,
+    budget: u64,
+    puts: u64,
+}
+
+/// Requests at once at most, however small the chunks are.
+const MOST: usize = 128;
+
+impl<T> Uploads<T> {
+    /// At most `budget` bytes at a time, or one chunk that is larger.
+    pub fn new(budget: u64) -> Uploads<T> {
+        Uploads { sent: VecDeque::new(), done: Vec::new(), held: 0, budget, puts: 0 }
+    }
+
+    /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older ones while there is no room. In a
+    /// filesystem the chunk is written when this returns.
+    ///
+    /// # Errors
+    /// Of this chunk or of one that was sent earlier.
+    pub fn send(
+        &mut self,
+        io: &ArrayIo,
+        index: &[u64],
+        elements: Elements<'_>,
+        tag: impl FnOnce(&ChunkWritten) -> T,
+    ) -> Result<(), StorageError> {
+        let (written, encoded) = io.encode_chunk(index, elements)?;
+        let n = written.bytes;
+        while !self.sent.is_empty() && (self.held + n > self.budget || self.sent.len() >= MOST) {
+            self.wait()?;
+        }
+        let tag = tag(&written);
+        match io.store().start_put(&written.key, encoded)? {
+            Some(pending) => {
+                self.held += n;
+                self.sent.push_back((pending, n, tag));
+            }
+            None => {
+                // A file; or it stays in memory instead of going to an object store.
+                self.puts += u64::from(!io.store().is_remote());
+                self.done.push(tag);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), StorageError> {
+        if let Some((pending, n, tag)) = self.sent.pop_front() {
+            self.held -= n;
+            self.puts += pending.wait()?;
+            self.done.push(tag);
+        }
+        Ok(())
+    }
+
+    /// The chunks that were written since the last call, without waiting.
+    ///
+    /// # Errors
+    /// When one could not be written.
+    pub fn written(&mut self) -> Result<Vec<T>, StorageError> {
+        while self.sent.front().is_some_and(|(pending, ..)| pending.is_done()) {
+            self.wait()?;
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    /// Waits until all are written, and gives those that no call has given yet.
+    ///
+    /// # Errors
+    /// When one could not be written.
+    pub fn finish(&mut self) -> Result<Vec<T>, StorageError> {
+        while !self.sent.is_empty() {
+            self.wait()?;
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    /// The requests that this took so far.
+    pub fn puts(&self) -> u64 {
+        self.puts
+    }
+}

@@ -1,0 +1,8 @@
+"""Servers for the tests of object stores: each starts on a free port, is waited for, and goes away with its `with` block."""
+
+from .gcs_fake import GcsFake
+from .proxy import FaultProxy
+from .servers import Azurite, MiniStack, MissingService, RcloneS3
+from .web import WebServer
+
+__all__ = ["Azurite", "FaultProxy", "GcsFake", "MiniStack", "MissingService", "RcloneS3", "WebServer"]
