@@ -390,6 +390,7 @@ impl Reader {
             }
             (What::Missing { chunk }, _) => self.place_inner(&key, &from, &chunk, None, out, to)?,
             (What::Nothing | What::Chunk | What::Runs { .. } | What::Inner { .. }, None) | (What::Nothing, Some(_)) => {
+                self.io.may_be_absent(&key)?;
                 self.io.fill(out, to, &from.shape);
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct Inner {
     pub in_flight: u64,
     /// Where decoded chunks are kept for other readers.
     pub cache: Option<Arc<MemoryTier>>,
+    /// Every chunk was written: one that is not there was deleted.
+    pub complete: bool,
 }
 
 /// What is under way at once where no plan says it.
@@ -64,6 +66,7 @@ impl ArrayIo {
         let in_flight = if store.is_remote() { IN_FLIGHT } else { 0 };
         Ok(ArrayIo(Arc::new(Inner {
             in_flight,
+            complete: false,
             array,
             meta: meta.clone(),
             store,
@@ -83,6 +86,20 @@ impl ArrayIo {
             // Shared handles keep what they have.
             Err(shared) => ArrayIo(shared),
         }
+    }
+
+    /// The same chunks, of which every one that is read was written before: one that is not there is an error and not the fill value.
+    /// So a reader that comes too late, after somebody deleted the array, cannot take its values for zeros.
+    pub fn complete(self) -> ArrayIo {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => ArrayIo(Arc::new(Inner { complete: true, ..inner })),
+            Err(shared) => ArrayIo(shared),
+        }
+    }
+
+    /// An error if a chunk that is not stored should be.
+    pub(crate) fn may_be_absent(&self, key: &str) -> Result<(), StorageError> {
+        if self.0.complete { Err(StorageError::Gone { array: self.0.url.clone(), key: key.into() }) } else { Ok(()) }
     }
 
     /// The key of a chunk, relative to the array.

@@ -113,11 +113,18 @@ impl ArrayIo {
             *chunk = Some((index, opened));
         }
         match chunk.as_ref().map(|(_, opened)| opened) {
-            None | Some(Opened::Missing) => self.fill(out, to, &from.shape),
+            None | Some(Opened::Missing) => {
+                self.may_be_absent(key)?;
+                self.fill(out, to, &from.shape);
+            }
             Some(Opened::Whole(data)) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
             Some(Opened::Raw(object)) => {
                 if (boxes::run_bytes(&from.shape, shape, to.0, item) as u64) < READ_GAP {
-                    return Ok(self.read_raw(key, from, out, to)?.unwrap_or(0));
+                    let found = self.read_raw(key, from, out, to)?;
+                    if found.is_none() {
+                        self.may_be_absent(key)?;
+                    }
+                    return Ok(found.unwrap_or(0));
                 }
                 boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
                     read += object.read(&inner.store, key, s as u64, &mut out[t..t + n])?;

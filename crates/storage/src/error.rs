@@ -63,6 +63,17 @@ pub enum StorageError {
         /// What is wrong with it.
         detail: String,
     },
+    /// A chunk that was written is not there any more.
+    #[error(
+        "array '{array}', chunk '{key}' is not there, though this run has written it: it was deleted, perhaps by another run of the same \
+         plan; run again with --resume"
+    )]
+    Gone {
+        /// URL of the array.
+        array: String,
+        /// Key of the chunk.
+        key: String,
+    },
     /// The metadata is wrong.
     #[error("the metadata of '{url}' is not valid: {detail}")]
     Metadata {

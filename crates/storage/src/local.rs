@@ -112,3 +112,26 @@ pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
     }
     written
 }
+
+/// Writes a file, unless there is one. It appears with its content.
+pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
+    let staged = staging(path);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let linked = std::fs::write(&staged, data).and_then(|()| std::fs::hard_link(&staged, path));
+    let _ = std::fs::remove_file(&staged);
+    match linked {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+        // Filesystems without hard links.
+        Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) => {
+            match File::options().write(true).create_new(true).open(path) {
+                Ok(mut file) => file.write_all(data).map(|()| true),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(e) => Err(e),
+            }
+        }
+        Err(e) => Err(e),
+    }
+}

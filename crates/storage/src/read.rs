@@ -89,7 +89,10 @@ impl ArrayIo {
             };
             match found {
                 Some(n) => stats.bytes_read += n,
-                None => self.fill(out, (&region.shape, &to.start), &from.shape),
+                None => {
+                    self.may_be_absent(&key)?;
+                    self.fill(out, (&region.shape, &to.start), &from.shape);
+                }
             }
         }
         Ok(())

@@ -288,6 +288,29 @@ impl Store {
         Ok(())
     }
 
+    /// Writes a small object, unless there is one already: true if it was written. Of several processes at once one succeeds, where the
+    /// store supports that.
+    pub fn create(&self, key: &str, data: &[u8]) -> Result<bool, StorageError> {
+        self.check_full("write", key)?;
+        let path = self.key(key)?;
+        count(1, 1);
+        if let Some(file) = self.file(key) {
+            return local::create(&file, data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
+        }
+        let payload = || object_store::PutPayload::from(data.to_vec());
+        let create = object_store::PutOptions::from(object_store::PutMode::Create);
+        self.wait("write", key, async {
+            match self.remote.store.put_opts(&path, payload(), create).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
+                Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
+                    self.remote.store.put(&path, payload()).await.map(|_| true)
+                }
+                Err(e) => Err(e),
+            }
+        })
+    }
+
     fn start<T: Send + 'static>(
         &self,
         action: &'static str,

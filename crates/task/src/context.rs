@@ -90,7 +90,8 @@ impl TaskContext {
                     problem: "the plan says that its chunks are stored raw, but they are encoded; plan again".into(),
                 }));
             }
-            let io = ArrayIo::new(&location, &meta).map_err(at(name))?.with_in_flight(array.in_flight);
+            let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
+            let io = Self::settled(io, array);
             arrays.insert(name.clone(), Opened { location, meta, io });
         }
         Ok(TaskContext { plan, run_dir, arrays, memory: None })
@@ -103,12 +104,27 @@ impl TaskContext {
                 ArrayRole::Intermediate => ArrayIo::in_memory,
                 _ => ArrayIo::cached,
             };
-            opened.io = open(&opened.location, &opened.meta, tier)
-                .map_err(|source| TaskError::Open { array: name.clone(), source })?
-                .with_in_flight(self.plan.arrays[name].in_flight);
+            let io = open(&opened.location, &opened.meta, tier).map_err(|source| TaskError::Open { array: name.clone(), source })?;
+            opened.io = Self::settled(io, &self.plan.arrays[name]);
         }
         self.memory = Some(tier.clone());
         Ok(self)
+    }
+
+    /// Keeps decoded chunks in memory while there is room, but writes intermediates to storage; for one of several processes.
+    pub fn with_cache(mut self, tier: &Arc<MemoryTier>) -> Result<TaskContext, TaskError> {
+        for (name, opened) in &mut self.arrays {
+            let io = ArrayIo::cached(&opened.location, &opened.meta, tier);
+            opened.io = Self::settled(io.map_err(|source| TaskError::Open { array: name.clone(), source })?, &self.plan.arrays[name]);
+        }
+        self.memory = Some(tier.clone());
+        Ok(self)
+    }
+
+    /// As the plan wants it read: tasks read of what the plan writes only what is written.
+    fn settled(io: ArrayIo, array: &PlanArray) -> ArrayIo {
+        let io = io.with_in_flight(array.in_flight);
+        if array.role == ArrayRole::Input { io } else { io.complete() }
     }
 
     /// What tasks of this process share beside their own memory.

@@ -1,7 +1,12 @@
 //! Why a task failed, and what may be done about it.
 
+use chunkwise_storage::StorageError;
+use chunkwise_types::ByteSize;
+use serde::{Deserialize, Serialize};
+
 /// What a caller can do about a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// Trying again may help.
     Transient,
@@ -11,6 +16,21 @@ pub enum ErrorClass {
     Permanent,
     /// The run was cancelled.
     Cancelled,
+    /// The worker that ran the task is gone; the task itself may be fine.
+    Lost,
+}
+
+impl ErrorClass {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorClass::Transient => "transient",
+            ErrorClass::Resource => "resource",
+            ErrorClass::Permanent => "permanent",
+            ErrorClass::Cancelled => "cancelled",
+            ErrorClass::Lost => "lost worker",
+        }
+    }
 }
 
 /// A task's failure.
@@ -79,6 +99,53 @@ pub enum TaskError {
         /// What the program says.
         detail: String,
     },
+    /// A worker in another process says that the task failed.
+    #[error("{detail}")]
+    Reported {
+        /// What the scheduler should do.
+        class: ErrorClass,
+        /// What the worker says.
+        detail: String,
+    },
+    /// The worker that ran the task is gone.
+    #[error("stage {stage}, task {task}: {detail}")]
+    Lost {
+        /// Index of the stage.
+        stage: usize,
+        /// Number of the task.
+        task: u64,
+        /// What is known of its end.
+        detail: String,
+    },
+    /// The worker was killed because it used more memory than it may.
+    #[error(
+        "stage {stage}, task {task}: {detail}; the worker was held to {limit}, and the task was projected to need {projected} beside \
+         the {reserved} of the program itself"
+    )]
+    OutOfMemory {
+        /// Index of the stage.
+        stage: usize,
+        /// Number of the task.
+        task: u64,
+        /// What killed it.
+        detail: String,
+        /// The projection of exactly this task.
+        projected: ByteSize,
+        /// What is kept for the program itself.
+        reserved: ByteSize,
+        /// What the worker may use.
+        limit: ByteSize,
+    },
+    /// The task took longer than the limit.
+    #[error("stage {stage}, task {task} was stopped after {seconds:.1} s, the limit for a task (--task-timeout)")]
+    Timeout {
+        /// Index of the stage.
+        stage: usize,
+        /// Number of the task.
+        task: u64,
+        /// How long it ran.
+        seconds: f64,
+    },
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -89,7 +156,11 @@ impl TaskError {
     pub fn class(&self) -> ErrorClass {
         match self {
             TaskError::Storage { source, .. } | TaskError::Open { source, .. } if source.is_transient() => ErrorClass::Transient,
-            TaskError::Memory { .. } => ErrorClass::Resource,
+            TaskError::Storage { source: StorageError::DiskFull { .. }, .. } => ErrorClass::Resource,
+            TaskError::Memory { .. } | TaskError::OutOfMemory { .. } => ErrorClass::Resource,
+            TaskError::Reported { class, .. } => *class,
+            TaskError::Timeout { .. } => ErrorClass::Transient,
+            TaskError::Lost { .. } => ErrorClass::Lost,
             TaskError::Cancelled => ErrorClass::Cancelled,
             _ => ErrorClass::Permanent,
         }
