@@ -340,7 +340,7 @@ impl Expr {
                 ByteSize(allowed)
             )));
         }
-        let url = format!("memory:///chunkwise/result-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let url = format!("memory:///chunkwise/result-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let location = Location::parse(&url, None)?;
         let mut run_dir = None;
         let mut run = || -> Result<Block, Error> {

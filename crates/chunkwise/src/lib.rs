@@ -41,5 +41,5 @@ pub use chunkwise_types as types;
 pub use chunkwise_types::{ByteSize, DType};
 pub use expr::{Expr, Term};
 pub use open::{decode_cf, open};
-pub use session::{Error, RESERVED, Session};
+pub use session::{Error, RESERVED, Session, limit_allocator};
 pub use verify::{VerifyReport, verify_plan, verify_store};

@@ -3,6 +3,7 @@
 use crate::coordinates::{self, as_floats};
 use crate::provenance::{Origin, Provenance, misplaced};
 use crate::{Error, Session, decode_cf, open};
+pub use chunkwise_executor::EXECUTORS;
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
@@ -11,7 +12,7 @@ use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::{Location, Store};
 use chunkwise_types::Scalar;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// What the command line sets over the file.
@@ -31,8 +32,25 @@ pub struct Pipeline {
     pub requests: Vec<Request>,
     /// Where.
     pub session: Session,
+    /// On what it is run, if nobody says otherwise.
+    pub executor: ExecutorSpec,
     sources: Vec<Location>,
     groups: HashMap<String, Vec<i64>>,
+}
+
+/// An executor by name, with its options as text.
+#[derive(Debug, Clone)]
+pub struct ExecutorSpec {
+    /// One of [`EXECUTORS`].
+    pub name: String,
+    /// Its options.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Default for ExecutorSpec {
+    fn default() -> Self {
+        ExecutorSpec { name: "threads".into(), options: BTreeMap::new() }
+    }
 }
 
 /// Why a pipeline cannot be used.
@@ -196,9 +214,14 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         attributes.extend(output.attributes.clone());
         requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes });
     }
-    if let Some(e) = doc.spec.executor.as_ref().filter(|e| e.value != "threads") {
-        return Err(doc.error(e.span.clone(), format!("there is no executor '{}'; there is threads", e.value), "this executor").into());
+    if let Some(e) = doc.spec.executor.as_ref().filter(|e| !EXECUTORS.contains(&e.value.as_str())) {
+        let text = format!("there is no executor '{}'; there are {}", e.value, EXECUTORS.join(", "));
+        return Err(doc.error(e.span.clone(), text, "this executor").into());
     }
+    let executor = ExecutorSpec {
+        name: doc.spec.executor.as_ref().map_or("threads", |e| &e.value).to_string(),
+        options: doc.spec.executor_options.clone(),
+    };
     let allowed = overrides.allowed_mem.or(doc.spec.allowed_mem.as_ref().map(|m| m.value.0)).unwrap_or(DEFAULT_MEM);
     // Not `--workers`: a plan must not change with the number of threads, or an unfinished run could not be found again.
     let workers = doc.spec.workers.as_ref().map_or_else(default_workers, |w| w.value as u64);
@@ -209,7 +232,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
     let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
-    Ok(Pipeline { requests, session, sources, groups: groups.into_inner() })
+    Ok(Pipeline { requests, session, executor, sources, groups: groups.into_inner() })
 }
 
 /// A codec by the name that people use.
@@ -273,12 +296,13 @@ impl Pipeline {
                 stack.extend(a.inputs().iter().cloned());
             }
         }
-        Pipeline { sources, requests, session, groups: HashMap::new() }
+        Pipeline { sources, requests, session, executor: ExecutorSpec::default(), groups: HashMap::new() }
     }
 
     /// A pipeline of one array that is copied.
     pub fn copy(session: Session, request: Request) -> Pipeline {
-        Pipeline { sources: stored_sources(&request.array), requests: vec![request], session, groups: HashMap::new() }
+        let executor = ExecutorSpec::default();
+        Pipeline { sources: stored_sources(&request.array), requests: vec![request], session, executor, groups: HashMap::new() }
     }
 }
 

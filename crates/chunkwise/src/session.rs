@@ -1,15 +1,14 @@
 //! Planning and running inside one budget.
 
 use crate::{checksums, coordinates};
-use chunkwise_executor::{Driver, Event, RunOptions, RunReport, ThreadExecutor};
+use chunkwise_executor::{Choice, Driver, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request};
-use chunkwise_storage::{Location, MemoryTier, StorageError};
-use chunkwise_task::{TaskContext, TaskError};
+use chunkwise_storage::{Location, StorageError};
+use chunkwise_task::TaskError;
 use chunkwise_types::StoreOptions;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Bytes of the allowed memory that are kept for the program itself: code, runtime, thread stacks, allocator slack.
@@ -121,11 +120,25 @@ impl Session {
         cancel: &AtomicBool,
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
+        Session::run_on(&Choice::Threads, plan, threads, options, cancel, events)
+    }
+
+    /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the
+    /// plan or the results, so a run can be resumed on another executor.
+    pub fn run_on(
+        choice: &Choice,
+        plan: Plan,
+        workers: Option<usize>,
+        options: &RunOptions,
+        cancel: &AtomicBool,
+        events: &mut dyn FnMut(&Event),
+    ) -> Result<RunReport, Error> {
         limit_allocator();
-        let memory = MemoryTier::new(plan.task_budget());
-        let context = Arc::new(TaskContext::open(plan)?.with_memory(&memory)?);
-        let mut executor = ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), memory);
-        let report = Driver::run(context.clone(), &mut executor, options, events, cancel)?;
+        let (context, mut executor) = choice.open(plan, workers)?;
+        let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
+        // No worker outlives the run, whatever comes after it.
+        drop(executor);
+        let report = report?;
         checksums::write_outputs(&context)?;
         coordinates::make_groups(&report.outputs)?;
         Ok(report)
@@ -134,7 +147,7 @@ impl Session {
 
 /// Makes glibc return large buffers to the system when they are freed, so that freed memory does not count against the budget; but not
 /// the scratch that codecs take for every block, up to two megabytes: clearing its pages took longer than decoding.
-fn limit_allocator() {
+pub fn limit_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets parameters of the allocator, and both are documented ones.
     unsafe {

@@ -2,19 +2,22 @@
 
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
-use chunkwise::executor::RunOptions;
+use chunkwise::executor::{Choice, RunOptions};
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
 use chunkwise::{ByteSize, Error, Session};
 use miette::{Report, miette};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 
 type Outcome = Result<(), Report>;
 
-/// Set by Ctrl-C.
-static CANCEL: AtomicBool = AtomicBool::new(false);
+/// Set by signals.
+static CANCEL: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 fn say(e: impl Into<Error>) -> Report {
     let e: Error = e.into();
@@ -39,7 +42,27 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
     Ok((plan, Some(pipeline)))
 }
 
-fn execute(plan: Plan, pipeline: Option<&Pipeline>, workers: Option<u64>, flags: &RunFlags) -> Outcome {
+/// The executor that the command line names, or the pipeline; options of the pipeline count if they are of the same one.
+fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
+    let spec = pipeline.map(|p| p.executor.clone()).unwrap_or_default();
+    let name = limits.executor.clone().unwrap_or_else(|| spec.name.clone());
+    let mut options = if name == spec.name { spec.options } else { Default::default() };
+    options.extend(limits.executor_option.iter().cloned());
+    Choice::parse(&name, &options).map_err(|e| miette!("{e}"))
+}
+
+/// Ends a run at the next chunk when the user (Ctrl-C), or an engine (SIGTERM), says so. A second time does not wait.
+pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
+    for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
+        // In this order: the first one finds the flag not set.
+        register_conditional_shutdown(signal, code, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
+        register(signal, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
+    }
+    Ok(&CANCEL)
+}
+
+fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &RunFlags) -> Outcome {
+    let choice = choose(pipeline, limits)?;
     if flags.dry_run {
         println!(
             "{}",
@@ -47,16 +70,19 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, workers: Option<u64>, flags:
         );
         return Ok(());
     }
-    ctrlc::set_handler(|| {
-        // A second Ctrl-C does not wait.
-        if CANCEL.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(|e| miette!("{e}"))?;
-    let options = RunOptions { resume: flags.resume, overwrite: flags.overwrite, keep: flags.keep, ..RunOptions::default() };
+    let cancel = stop_on_signals()?;
+    let options = RunOptions {
+        resume: flags.resume,
+        overwrite: flags.overwrite,
+        keep: flags.keep,
+        retries: flags.retries,
+        task_timeout: flags.task_timeout,
+        backup_share: flags.backups / 100.0,
+        ..RunOptions::default()
+    };
     let mut progress = Progress::new(flags.json);
-    let report = Session::run(plan, workers.map(|n| n.max(1) as usize), &options, &CANCEL, &mut |e| progress.show(e)).map_err(say)?;
+    let workers = limits.workers.map(|n| n.max(1) as usize);
+    let report = Session::run_on(&choice, plan, workers, &options, cancel, &mut |e| progress.show(e)).map_err(say)?;
     if let Some(p) = pipeline {
         p.finish().map_err(say)?;
     }
@@ -68,7 +94,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, workers: Option<u64>, flags:
 
 pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
     let (plan, pipeline) = prepare(path, limits)?;
-    execute(plan, pipeline.as_ref(), limits.workers, flags)
+    execute(plan, pipeline.as_ref(), limits, flags)
 }
 
 pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
@@ -137,14 +163,14 @@ pub(crate) fn rechunk(
     request.codec = codec_named(codec).ok_or_else(|| miette!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
     let pipeline = Pipeline::copy(session, request);
     let plan = pipeline.plan().map_err(say)?;
-    execute(plan, Some(&pipeline), limits.workers, flags)
+    execute(plan, Some(&pipeline), limits, flags)
 }
 
 pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     let text = read_text(path).map_err(say)?;
     let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
     let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
-    let report = chunkwise::task::run_task(&context, stage, task, &CANCEL).map_err(say)?;
+    let report = chunkwise::task::run_task(&context, stage, task, &**CANCEL).map_err(say)?;
     println!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
     Ok(())
 }
@@ -181,6 +207,7 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool) -> Outcome {
         let bytes: u64 = store.list(&name).map_err(say)?.iter().map(|(_, n)| n).sum();
         if all || runs.contains(&name) {
             store.delete_prefix(&name).map_err(say)?;
+            store.delete(&format!("{name}.lock")).map_err(say)?;
             println!("removed {name} ({})", ByteSize(bytes));
         } else {
             println!("{name}  {}", ByteSize(bytes));

@@ -5,6 +5,7 @@ mod commands;
 mod info;
 mod progress;
 mod show;
+mod worker;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::IsTerminal;
@@ -35,9 +36,12 @@ pub(crate) struct Limits {
     /// Tasks that run at once [default: the number of processors].
     #[arg(long)]
     workers: Option<u64>,
-    /// Where tasks run: threads.
-    #[arg(long, default_value = "threads", value_parser = ["threads"])]
-    executor: String,
+    /// Where tasks run [default: what the pipeline says, or threads].
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS))]
+    executor: Option<String>,
+    /// Sets an option of the executor (see docs/executors.md).
+    #[arg(long = "executor-option", value_name = "KEY=VALUE", value_parser = name_value)]
+    executor_option: Vec<(String, String)>,
     /// Sets a parameter of the pipeline.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value)]
     set: Vec<(String, String)>,
@@ -45,6 +49,11 @@ pub(crate) struct Limits {
 
 fn name_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
+}
+
+pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let n: f64 = text.trim_end_matches('s').parse().map_err(|_| "write a number of seconds".to_string())?;
+    std::time::Duration::try_from_secs_f64(n).ok().filter(|d| !d.is_zero()).ok_or_else(|| "it must be more than 0".into())
 }
 
 /// How a run behaves.
@@ -59,6 +68,15 @@ pub(crate) struct RunFlags {
     /// Keep the intermediates.
     #[arg(long)]
     keep: bool,
+    /// How often a task is tried again after a failure that may pass, or when its worker is lost.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    retries: u32,
+    /// Seconds that one attempt at a task may take [default: no limit].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    task_timeout: Option<std::time::Duration>,
+    /// Second copies of slow tasks on other workers, at most, in per cent of the tasks; 0 for none.
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT")]
+    backups: f64,
     /// Plan, print the stages, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -130,6 +148,12 @@ enum Command {
         /// Number of the task.
         task: u64,
     },
+    /// Run tasks of a plan for a driver elsewhere: what executors start.
+    ///
+    /// With --stdin, tasks come in line by line; otherwise they are a share of one stage, and reports go to the folder of the run. Exit
+    /// codes: 0 all done, 1 it could not start, 10 a task failed for good, 11 in a way that may pass, 12 for want of memory or disk, 13 the
+    /// plan or the driver has another version, 14 it was told to stop.
+    Worker(worker::WorkerArgs),
     /// Prove that arrays are whole: every chunk is there, decodes, and has the checksum that its task reported.
     ///
     /// Checksums are in the folder of a run, and beside every array that a run has written. Of arrays that other programs wrote there are
@@ -182,6 +206,7 @@ fn main() -> ExitCode {
         Command::Info { url, json } => info::info(&url, json),
         Command::Show(args) => show::show(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
+        Command::Worker(args) => return worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),
         Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),
         Command::Functions => commands::functions(),

@@ -66,9 +66,11 @@ impl Progress {
                     eprintln!("stage {stage} '{}': {}/{} tasks, {}, {rate}/s", s.info.name, s.info.done, s.info.tasks, ByteSize(s.bytes));
                 }
             }
-            Event::TaskRetried { stage, task, error, wait } => {
-                self.line(&format!("stage {stage}, task {task} failed, again in {wait:.1} s: {error}"))
-            }
+            Event::TaskRetried { error, class, wait, .. } => self.line(&format!("failed ({class}), again in {wait:.1} s: {error}")),
+            Event::TaskBackup { stage, task, seconds, median } => self.line(&format!(
+                "stage {stage}, task {task} has run for {seconds:.1} s, where {median:.1} s are usual; a second copy was started"
+            )),
+            Event::Warning { message } => self.line(&format!("warning: {message}")),
             Event::ArrayPublished { url } => self.line(&format!("wrote {url}")),
             Event::ArrayDeleted { .. } => {}
             Event::RunFinished(r) => self.line(&format!(

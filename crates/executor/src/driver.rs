@@ -1,14 +1,15 @@
-//! The driver: order, retries, resume, deletion of intermediates, publication.
+//! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
-use crate::log::{Log, read_reports};
+use crate::executors::Executor;
+use crate::lease::Lease;
+use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
-use crate::{Event, RunError, RunReport, StageInfo, ThreadExecutor, resume};
+use crate::scheduler::{Parts, Scheduler};
+use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::Store;
-use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use chunkwise_task::{TaskContext, TaskError};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How a run behaves.
@@ -20,13 +21,30 @@ pub struct RunOptions {
     pub overwrite: bool,
     /// Keep intermediates.
     pub keep: bool,
-    /// How often a task that fails in a way that may pass is tried again.
+    /// How often a task that fails in a way that may pass is tried again, and how often one whose worker is lost.
     pub retries: u32,
+    /// How long one attempt at a task may take.
+    pub task_timeout: Option<Duration>,
+    /// Second copies of slow tasks, at most, as a share of the tasks that have ended. 0: none.
+    pub backup_share: f64,
+    /// A task is slow if it runs so many deviations longer than the median of its stage,
+    pub backup_deviations: f64,
+    /// and at least so long.
+    pub backup_after: Duration,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        RunOptions { resume: false, overwrite: false, keep: false, retries: 3 }
+        RunOptions {
+            resume: false,
+            overwrite: false,
+            keep: false,
+            retries: 3,
+            task_timeout: None,
+            backup_share: 0.05,
+            backup_deviations: 5.0,
+            backup_after: Duration::from_secs(5),
+        }
     }
 }
 
@@ -41,22 +59,16 @@ fn peak_memory() -> u64 {
         .map_or(0, |kb| kb * 1024)
 }
 
-/// Exponential, with a jitter that is a function of the task so that runs can be repeated.
-fn backoff(attempt: u32, task: u64) -> Duration {
-    let jitter = (task.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as f64 / 1024.0;
-    Duration::from_secs_f64((0.1 * f64::from(1u32 << attempt.min(8))) * (0.5 + jitter))
-}
-
 /// A failure outside of the tasks.
-fn unusable(e: TaskError) -> RunError {
+pub(crate) fn unusable(e: TaskError) -> RunError {
     RunError::Task { source: Box::new(e), outputs: Vec::new() }
 }
 
 impl Driver {
     /// Runs a plan to its end.
     pub fn run(
-        ctx: Arc<TaskContext>,
-        executor: &mut ThreadExecutor,
+        ctx: &TaskContext,
+        executor: &mut dyn Executor,
         options: &RunOptions,
         events: &mut dyn FnMut(&Event),
         cancel: &AtomicBool,
@@ -65,10 +77,11 @@ impl Driver {
         let plan = &ctx.plan;
         let outputs: Vec<&str> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect();
         let store = Store::open(&ctx.run_dir)?;
-        let done = if options.resume {
-            let (done, have) = resume::finished(&ctx, read_reports(&ctx.run_dir)?)?;
-            executor.leave(have);
-            done
+        let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
+            return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
+        };
+        let (done, have) = if options.resume {
+            resume::finished(ctx, read_reports(&ctx.run_dir)?)?
         } else {
             let mut replaced = Vec::new();
             for name in &outputs {
@@ -88,13 +101,14 @@ impl Driver {
                 ctx.clear(name).map_err(unusable)?;
             }
             store.delete_prefix("")?;
-            plan.stages.iter().map(|s| Done::new(s.tasks())).collect()
+            (plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
         };
         let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
         store.put("plan.json", text)?;
         let mut log = Log::open(&ctx.run_dir)?;
         let mut report = RunReport {
             id: plan.id(),
+            executor: executor.name().into(),
             skipped: done.iter().map(Done::count).sum(),
             requests: vec![Requests::default(); plan.stages.len()],
             ..RunReport::default()
@@ -102,17 +116,19 @@ impl Driver {
         let stages =
             plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
-        let mut ready = Readiness::new(&ctx, done);
-        let result = Self::tasks(&ctx, &mut ready, executor, options, events, cancel, &mut log, &mut report);
+        let ready = Readiness::new(ctx, done);
+        let (log_, lease_, report_) = (&mut log, &mut lease, &mut report);
+        let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, have, ready };
+        let result = Scheduler::new(parts).run();
         log.flush()?;
         if result.is_err() || options.keep {
             // What is only in memory would have to be made again by the run that goes on.
-            let flushed = executor.memory().flush();
+            let flushed = executor.flush();
             if result.is_ok() {
                 flushed?;
             }
         }
-        report.bytes_spilled = executor.memory().spilled();
+        report.bytes_spilled = executor.spilled();
         result.map_err(|e| match e {
             RunError::Task { source, .. } => {
                 RunError::Task { source, outputs: outputs.iter().map(|n| ctx.array_location(n).to_string()).collect() }
@@ -131,111 +147,8 @@ impl Driver {
             events(&Event::ArrayPublished { url });
         }
         report.seconds = started.elapsed().as_secs_f64();
-        report.peak_memory = peak_memory();
+        report.peak_memory = peak_memory().max(executor.peak_memory());
         events(&Event::RunFinished(report.clone()));
         Ok(report)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn tasks(
-        ctx: &TaskContext,
-        ready: &mut Readiness<'_>,
-        executor: &mut ThreadExecutor,
-        options: &RunOptions,
-        events: &mut dyn FnMut(&Event),
-        cancel: &AtomicBool,
-        log: &mut Log,
-        report: &mut RunReport,
-    ) -> Result<(), RunError> {
-        let mut attempts: HashMap<(usize, u64), u32> = HashMap::new();
-        let mut later: Vec<(Instant, usize, u64)> = Vec::new();
-        let mut failure: Option<TaskError> = None;
-        let mut deleted: HashSet<String> = HashSet::new();
-        loop {
-            let cancelled = cancel.load(Ordering::Relaxed);
-            if cancelled {
-                executor.cancel();
-            }
-            let now = Instant::now();
-            later.retain(|&(when, s, t)| {
-                let due = when <= now;
-                if due {
-                    ready.again(s, t);
-                }
-                !due
-            });
-            while !cancelled && failure.is_none() && !executor.full() {
-                let Some((s, t)) = ready.next() else { break };
-                let need = task_need(ctx, s, t);
-                if !executor.admit(need)? {
-                    ready.again(s, t);
-                    break;
-                }
-                executor.submit(s, t, need);
-            }
-            if executor.idle() && (cancelled || failure.is_some() || ready.all_done()) {
-                break;
-            }
-            let ended = executor.wait(Duration::from_millis(50));
-            for chunk in executor.chunks() {
-                log.add(&chunk)?;
-            }
-            let Some(done) = ended else { continue };
-            let id = (done.stage, done.task);
-            match done.result {
-                Ok(r) => {
-                    log.add(&r)?;
-                    report.tasks += 1;
-                    report.bytes_read += r.bytes_read;
-                    report.requests[id.0] = report.requests[id.0].plus(r.requests);
-                    let bytes_written = r.written.iter().map(|w| w.bytes).sum();
-                    report.bytes_written += bytes_written;
-                    events(&Event::TaskFinished { stage: id.0, task: id.1, bytes_read: r.bytes_read, bytes_written, seconds: r.seconds });
-                    ready.finish(id.0, id.1);
-                    if !options.keep && ready.done[id.0].all() {
-                        Self::delete_unneeded(ctx, ready, &mut deleted, events)?;
-                    }
-                }
-                Err(e) if e.class() == ErrorClass::Cancelled => {}
-                Err(e) => {
-                    let attempt = attempts.entry(id).or_insert(0);
-                    *attempt += 1;
-                    if e.class() == ErrorClass::Transient && *attempt <= options.retries {
-                        let wait = backoff(*attempt, id.1);
-                        report.retries += 1;
-                        events(&Event::TaskRetried { stage: id.0, task: id.1, error: e.to_string(), wait: wait.as_secs_f64() });
-                        later.push((now + wait, id.0, id.1));
-                    } else if failure.is_none() {
-                        failure = Some(e);
-                    }
-                }
-            }
-        }
-        match failure {
-            Some(e) => Err(RunError::Task { source: Box::new(e), outputs: Vec::new() }),
-            None if !ready.all_done() => Err(RunError::Cancelled),
-            None => Ok(()),
-        }
-    }
-
-    /// Deletes the intermediates that only finished stages read.
-    fn delete_unneeded(
-        ctx: &TaskContext,
-        ready: &Readiness<'_>,
-        deleted: &mut HashSet<String>,
-        events: &mut dyn FnMut(&Event),
-    ) -> Result<(), RunError> {
-        for (name, array) in &ctx.plan.arrays {
-            if array.role != ArrayRole::Intermediate || deleted.contains(name) {
-                continue;
-            }
-            let uses = |s: &chunkwise_plan::Stage| s.reads().any(|a| a == name) || s.outputs.iter().any(|o| o.array == *name);
-            if ctx.plan.stages.iter().zip(&ready.done).filter(|(s, _)| uses(s)).all(|(_, d)| d.all()) {
-                ctx.clear(name).map_err(unusable)?;
-                deleted.insert(name.clone());
-                events(&Event::ArrayDeleted { array: name.clone() });
-            }
-        }
-        Ok(())
     }
 }

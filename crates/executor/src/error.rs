@@ -23,6 +23,22 @@ pub enum RunError {
         /// The outputs that are unfinished.
         outputs: Vec<String>,
     },
+    /// No worker can do anything.
+    #[error("{0}")]
+    Executor(String),
+    /// Another process runs the same plan.
+    #[error(
+        "another process runs this plan now ({holder}); wait for it, or end it. A process that was killed on another machine counts as \
+         running for {seconds} s; if it is certainly gone, delete '{url}'"
+    )]
+    Running {
+        /// Who.
+        holder: String,
+        /// How long a dead one counts.
+        seconds: u64,
+        /// What says so.
+        url: String,
+    },
     /// The work directory or an output cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -46,8 +46,26 @@ pub enum Event {
         task: u64,
         /// Why.
         error: String,
+        /// What kind of failure it was: `transient`, `resource` or `lost worker`.
+        class: &'static str,
         /// Seconds to wait.
         wait: f64,
+    },
+    /// A task takes much longer than its siblings; a second copy of it was started.
+    TaskBackup {
+        /// Index of its stage.
+        stage: usize,
+        /// Its number.
+        task: u64,
+        /// How long it has been running, in seconds.
+        seconds: f64,
+        /// The median of its stage, in seconds.
+        median: f64,
+    },
+    /// Something that the user should know.
+    Warning {
+        /// What.
+        message: String,
     },
     /// An intermediate array is not needed any more.
     ArrayDeleted {
@@ -76,6 +94,10 @@ pub struct RunReport {
     pub skipped: u64,
     /// Attempts that failed and were repeated.
     pub retries: u64,
+    /// Second copies of tasks that took too long.
+    pub backups: u64,
+    /// The executor.
+    pub executor: String,
     /// Encoded bytes read.
     pub bytes_read: u64,
     /// Encoded bytes written.
@@ -84,7 +106,7 @@ pub struct RunReport {
     pub bytes_spilled: u64,
     /// Requests of the tasks, by stage.
     pub requests: Vec<Requests>,
-    /// Largest resident memory of the process so far, in bytes.
+    /// Largest resident memory of the process so far in bytes, or of a worker where that is known and larger.
     pub peak_memory: u64,
     /// URLs of the outputs.
     pub outputs: Vec<String>,

@@ -1,18 +1,22 @@
-//! The driver, and the executors of this machine.
+//! The driver, its scheduler, the executors, and the worker.
 //!
-//! One [`Driver`] alone owns the order of tasks, retries, resume and events; an executor only runs what it is given. Per-task timeouts
-//! and backup copies of stragglers belong into [`driver`], beside the retries.
+//! One [`Driver`] alone owns a run: what is there before it, what is published after it. Its scheduler owns the order of tasks, retries,
+//! timeouts, second copies of slow tasks and events. An [`Executor`] only runs what it is given, on threads of this process or in
+//! [`worker`]s elsewhere.
 
 pub mod driver;
 mod error;
 mod event;
+mod executors;
+mod lease;
 mod log;
 mod readiness;
 mod resume;
-mod threads;
+mod scheduler;
+pub mod worker;
 
 pub use driver::{Driver, RunOptions};
 pub use error::RunError;
 pub use event::{Event, RunReport, StageInfo};
+pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};
 pub use log::read_reports;
-pub use threads::{Completion, ThreadExecutor};

@@ -1,8 +1,9 @@
-//! The run's folder: the plan, and the reports of its tasks in numbered segments.
+//! The run's folder: the plan, the reports of its tasks in numbered segments, and what workers have reported in `reports`.
 //!
 //! In a filesystem a report is appended as soon as there is one. In an object store a segment is written whole twice a second, so a
 //! killed driver loses at most the reports since; their chunks count as missing and are made again.
 
+use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::{Location, StorageError, Store};
 use std::collections::HashMap;
@@ -78,14 +79,20 @@ impl Log {
 /// Every chunk that the tasks of a run reported; the latest report of a chunk counts.
 pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
     let store = Store::open(run_dir)?;
-    let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((segment(&k)?, k))).collect();
+    // Those of workers first; a driver's own come later and count.
+    let number = |k: &str| segment(k).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
+    let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
     segments.sort();
     let mut out = Reports::new();
     for (_, key) in segments {
         let Some(data) = store.get(&key)? else { continue };
         // A line that does not parse is a report that is not there.
-        for report in String::from_utf8_lossy(&data).lines().filter_map(|l| serde_json::from_str::<TaskReport>(l).ok()) {
-            for w in report.written {
+        for line in String::from_utf8_lossy(&data).lines() {
+            let report = serde_json::from_str::<TaskReport>(line).ok().or_else(|| match serde_json::from_str(line).ok()? {
+                Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
+                _ => None,
+            });
+            for w in report.into_iter().flat_map(|r| r.written) {
                 out.insert((w.array.clone(), w.chunk.clone()), w);
             }
         }

@@ -152,6 +152,8 @@ pub struct Spec {
     pub fuse: Option<bool>,
     /// The executor's name.
     pub executor: Option<Spanned<String>>,
+    /// Options of the executor.
+    pub executor_options: BTreeMap<String, String>,
     /// How many workers.
     pub workers: Option<Spanned<usize>>,
     /// How object stores are reached, by URL prefix.
@@ -476,7 +478,8 @@ impl Reader<'_> {
 
     fn spec(&self, node: &Node) -> Result1<Spec> {
         let mut spec = Spec::default();
-        for (key, v) in self.fields(node, &["allowed_mem", "work_dir", "executor", "workers", "fuse", "storage"], "'spec'")? {
+        const KNOWN: [&str; 7] = ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage"];
+        for (key, v) in self.fields(node, &KNOWN, "'spec'")? {
             match key {
                 "allowed_mem" => {
                     let size =
@@ -496,6 +499,7 @@ impl Reader<'_> {
                 }
                 "work_dir" => spec.work_dir = Some(self.string(v, "'work_dir'")?),
                 "executor" => spec.executor = Some(self.string(v, "'executor'")?),
+                "executor_options" => spec.executor_options = self.executor_options(v)?,
                 _ => match v.data {
                     Data::Int(n @ 1..=65536) => spec.workers = Some(Spanned::new(n as usize, v.span.clone())),
                     _ => return Err(self.error(&v.span, "'workers' must be an integer from 1 to 65536", "this value")),
@@ -503,6 +507,25 @@ impl Reader<'_> {
             }
         }
         Ok(spec)
+    }
+
+    fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
+        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything.
+        const PROGRAMS: [&str; 3] = ["command", "program", "sbatch"];
+        let mut out = BTreeMap::new();
+        for (key, v) in self.map(node, "'executor_options'")? {
+            if PROGRAMS.contains(&key.raw.as_str()) {
+                let e = self.error(&key.span, format!("'{}' cannot be set in a pipeline", key.raw), "this key");
+                return Err(e.with_help(format!("a pipeline may not say what is executed; use --executor-option {}=...", key.raw)));
+            }
+            if matches!(v.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
+                return Err(self.wrong(v, &format!("'{}'", key.raw), "text or a number"));
+            }
+            if out.insert(key.raw.clone(), v.raw.clone()).is_some() {
+                return Err(self.error(&key.span, format!("the key '{}' is given twice", key.raw), "given again here"));
+            }
+        }
+        Ok(out)
     }
 
     fn store_options(&self, prefix: &Node, node: &Node) -> Result1<StoreOptions> {

@@ -1,0 +1,76 @@
+//! `chunkwise worker`: tasks for a driver elsewhere.
+
+use crate::commands::stop_on_signals;
+use chunkwise::ByteSize;
+use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, parse_ranges, run_share, serve};
+use std::io::BufReader;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// The plan (a path or URL).
+    #[arg(long)]
+    plan: String,
+    /// The id that the plan must have.
+    #[arg(long, value_name = "ID")]
+    hash: Option<String>,
+    /// The version of the driver, which must be this one's.
+    #[arg(long, value_name = "VERSION")]
+    driver_version: Option<String>,
+    /// Tasks come from standard input, and answers go to standard output, one JSON document a line.
+    #[arg(long, conflicts_with_all = ["stage", "tasks", "array_index", "array_size", "name", "task_timeout"])]
+    stdin: bool,
+    /// Index of the stage.
+    #[arg(long, required_unless_present = "stdin")]
+    stage: Option<usize>,
+    /// Tasks, such as 0..100,105 (the end is not included) [default: all of the stage].
+    #[arg(long, value_name = "A..B")]
+    tasks: Option<String>,
+    /// Which part of these tasks, from 0.
+    #[arg(long, value_name = "N", requires = "array_size")]
+    array_index: Option<u64>,
+    /// In how many parts they are cut.
+    #[arg(long, value_name = "M", requires = "array_index")]
+    array_size: Option<u64>,
+    /// The name of this worker in its reports.
+    #[arg(long)]
+    name: Option<String>,
+    /// Tasks that run at once.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// What the process may use, everything included [default: what the plan says].
+    #[arg(long)]
+    allowed_mem: Option<ByteSize>,
+    /// Seconds that one attempt at a task may take [default: no limit].
+    #[arg(long, value_name = "SECONDS", value_parser = crate::seconds)]
+    task_timeout: Option<Duration>,
+}
+
+fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
+    let cancel = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string()))?;
+    chunkwise::limit_allocator();
+    let limits = Limits { threads: args.threads, allowed_mem: args.allowed_mem.map(|m| m.0) };
+    let tasks = args.tasks.as_deref().map(parse_ranges).transpose().map_err(WorkerError::Usage)?;
+    let worker = Worker::open(&args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
+    let Some(stage) = args.stage else {
+        return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
+    };
+    let part = args.array_index.zip(args.array_size);
+    run_share(&worker, &Share { stage, tasks, part, name: args.name.clone(), timeout: args.task_timeout }, cancel)
+}
+
+pub(crate) fn worker(args: &WorkerArgs) -> ExitCode {
+    if args.stdin {
+        chunkwise::executor::worker::end_with_parent();
+    }
+    let exit = match run(args) {
+        Ok(exit) => exit,
+        Err(e) => {
+            eprintln!("{e}");
+            Exit::from(&e)
+        }
+    };
+    // Not by returning: a task that hangs holds a thread, which would be waited for.
+    std::process::exit(i32::from(exit.code()))
+}

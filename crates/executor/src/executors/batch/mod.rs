@@ -1,0 +1,457 @@
+//! Engines that take jobs and tell little about them. What is done is decided by what storage holds: the reports that workers have left
+//! there, and the chunks that those name. What the engine says of a job only explains tasks of which there is no report.
+
+mod command;
+mod slurm;
+
+pub use command::{Command, CommandOptions};
+pub use slurm::{Slurm, SlurmOptions};
+
+use super::{Assignment, Executor, Update};
+use crate::RunError;
+use crate::worker::{Answer, Exit, REPORTS, ranges_text, skew};
+use chunkwise_plan::TaskReport;
+use chunkwise_storage::Store;
+use chunkwise_task::{ErrorClass, TaskContext, TaskError};
+use chunkwise_types::ByteSize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a cancelled job may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Chunks whose presence is asked for at once.
+const ASKED: usize = 16;
+
+/// An array of workers to be started: part `k` runs the `k`-th list of tasks.
+pub(crate) struct Job<'a> {
+    /// URL of the plan.
+    pub plan: String,
+    /// Its id.
+    pub hash: &'a str,
+    /// Index of the stage.
+    pub stage: usize,
+    /// For each part, its tasks, ascending.
+    pub parts: Vec<Vec<u64>>,
+    /// What one worker may use.
+    pub allowed_mem: u64,
+    /// The name of all jobs of this run.
+    pub name: String,
+}
+
+impl Job<'_> {
+    /// The tasks of all parts, as a worker reads them.
+    pub fn all_tasks(&self) -> String {
+        ranges_text(&self.parts.concat())
+    }
+}
+
+/// What an engine knows of a part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum State {
+    /// It waits or runs.
+    Alive,
+    /// It has ended, with an exit code of the worker.
+    Exited(i32),
+    /// It was killed for memory.
+    OutOfMemory,
+    /// It was killed at its time limit.
+    TimedOut,
+    /// It ended otherwise.
+    Lost(String),
+}
+
+/// A batch engine.
+pub(crate) trait Engine {
+    /// Its name, as the user writes it.
+    fn name(&self) -> &'static str;
+    /// Tasks that may be submitted at once.
+    fn capacity(&self) -> usize;
+    /// Parts of one job, at most.
+    fn widest(&self) -> usize;
+    /// Tasks of one part, where there are enough of them.
+    fn tasks_per_part(&self) -> usize;
+    /// Bytes that it lets a worker use, where that is not what the plan allows.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+    /// How often it is asked.
+    fn every(&self) -> Duration;
+    /// Ends what a driver that was killed has left of this run, by the name of its jobs.
+    fn clear(&mut self, _name: &str) {}
+    /// Starts a job, and gives its handle. Workers call themselves `<handle>_<part>`.
+    fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError>;
+    /// What is known of the parts of some jobs. A part that is not mentioned is taken to be alive.
+    fn states(&mut self, jobs: &[String]) -> Result<Vec<(String, State)>, RunError>;
+    /// Ends a part, which is named `<handle>_<part>`.
+    fn cancel(&mut self, part: &str);
+}
+
+fn job_name(id: &str) -> String {
+    format!("chunkwise-{id}")
+}
+
+/// The attempts of a job in parts of nearly the same length, at most `each`: the cuts are those that a worker makes.
+fn cut(mut job: Vec<Assignment>, each: usize) -> Vec<Vec<Assignment>> {
+    let (total, n) = (job.len(), job.len().div_ceil(each));
+    let mut parts: Vec<Vec<Assignment>> = (0..n).rev().map(|i| job.split_off((total as u128 * i as u128 / n as u128) as usize)).collect();
+    parts.reverse();
+    parts
+}
+
+/// A part of a job that has not ended.
+struct Part {
+    handle: String,
+    /// Attempts that have not ended.
+    open: Vec<Assignment>,
+    /// We have cancelled it.
+    cancelled: bool,
+}
+
+/// Runs tasks through an engine.
+pub(crate) struct BatchExecutor<E: Engine> {
+    ctx: Arc<TaskContext>,
+    engine: E,
+    store: Store,
+    id: String,
+    /// What waits to be submitted together.
+    pending: Vec<Assignment>,
+    since: Instant,
+    parts: BTreeMap<String, Part>,
+    /// Attempts that have not ended, submitted or not.
+    open: usize,
+    seen: HashSet<String>,
+    asked: Instant,
+    cancelled: Option<Instant>,
+}
+
+impl<E: Engine> BatchExecutor<E> {
+    pub fn new(ctx: Arc<TaskContext>, engine: E) -> Result<BatchExecutor<E>, RunError> {
+        let (store, id) = (Store::open(&ctx.run_dir)?, ctx.plan.id());
+        let now = Instant::now();
+        Ok(BatchExecutor {
+            ctx,
+            engine,
+            store,
+            id,
+            pending: Vec::new(),
+            since: now,
+            parts: BTreeMap::new(),
+            open: 0,
+            seen: HashSet::new(),
+            asked: now,
+            cancelled: None,
+        })
+    }
+
+    /// Submits what has gathered: by stage, and what wants to be alone by itself.
+    fn launch(&mut self) -> Result<(), RunError> {
+        let mut groups: BTreeMap<(usize, bool), Vec<Assignment>> = BTreeMap::new();
+        for a in self.pending.drain(..) {
+            groups.entry((a.stage, a.alone)).or_default().push(a);
+        }
+        for ((stage, alone), mut work) in groups {
+            work.sort_by_key(|a| a.task);
+            let most = self.engine.widest();
+            let each = if alone { 1 } else { self.engine.tasks_per_part().max(1) };
+            while !work.is_empty() {
+                let rest = work.split_off((most * each).min(work.len()));
+                let job = std::mem::replace(&mut work, rest);
+                self.start(stage, cut(job, each))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, stage: usize, parts: Vec<Vec<Assignment>>) -> Result<(), RunError> {
+        let job = Job {
+            plan: self.ctx.run_dir.join("plan.json").to_string(),
+            hash: &self.id,
+            stage,
+            parts: parts.iter().map(|p| p.iter().map(|a| a.task).collect()).collect(),
+            allowed_mem: self.ctx.plan.spec.allowed_mem,
+            name: job_name(&self.id),
+        };
+        let handle = self.engine.submit(&job)?;
+        for (k, open) in parts.into_iter().enumerate() {
+            self.parts.insert(format!("{handle}_{k}"), Part { handle: handle.clone(), open, cancelled: false });
+        }
+        Ok(())
+    }
+
+    /// What workers have reported since the last time.
+    fn reports(&mut self) -> Result<Vec<(String, Answer)>, RunError> {
+        let mut keys: Vec<String> = self.store.list(REPORTS)?.into_iter().map(|(k, _)| k).filter(|k| !self.seen.contains(k)).collect();
+        keys.sort();
+        let mut out = Vec::new();
+        for key in keys {
+            let part = key.rsplit('/').next().and_then(|n| n.split('-').next()).unwrap_or_default().to_string();
+            if self.parts.contains_key(&part) {
+                let data = self.store.get(&key)?.unwrap_or_default();
+                // A line that does not parse is a report that is not there.
+                let text = String::from_utf8_lossy(&data);
+                out.extend(text.lines().filter_map(|l| Some((part.clone(), serde_json::from_str(l).ok()?))));
+            }
+            self.seen.insert(key);
+        }
+        Ok(out)
+    }
+
+    /// Looks at engine and storage, in this order: what a part has reported before it ended is seen.
+    fn look(&mut self) -> Result<Vec<Update>, RunError> {
+        let handles: HashSet<String> = self.parts.values().map(|p| p.handle.clone()).collect();
+        let handles: Vec<String> = handles.into_iter().collect();
+        let states: HashMap<String, State> =
+            if handles.is_empty() { HashMap::new() } else { self.engine.states(&handles)?.into_iter().collect() };
+        let reports = self.reports()?;
+        let done: Vec<&TaskReport> =
+            reports.iter().filter_map(|(_, a)| if let Answer::Done { report, .. } = a { Some(report) } else { None }).collect();
+        let mut stored = stored(&self.ctx, &done).into_iter();
+        let mut out = Vec::new();
+        for (name, answer) in reports {
+            let Some(part) = self.parts.get_mut(&name) else { continue };
+            let (task, result) = match answer {
+                Answer::Hello { version, format, plan } => match skew(&version, &format, &plan, &self.id) {
+                    Some(problem) => return Err(RunError::Executor(problem)),
+                    None => continue,
+                },
+                Answer::Started { task, .. } => {
+                    out.extend(part.open.iter().filter(|a| a.task == task).map(|a| Update::Started { attempt: a.attempt }));
+                    continue;
+                }
+                // In the reports that a resumed run reads already.
+                Answer::Wrote(_) => continue,
+                Answer::Done { report, .. } => {
+                    let there = stored.next().unwrap_or(Ok(()));
+                    (report.task, there.map(|()| report))
+                }
+                Answer::Failed { task, class, detail, .. } => (task, Err(TaskError::Reported { class, detail })),
+                Answer::Returned { stage, task, .. } => {
+                    let detail = "its worker was told to stop, and handed it back".into();
+                    let told = part.cancelled || self.cancelled.is_some();
+                    (task, Err(if told { TaskError::Cancelled } else { TaskError::Lost { stage, task, detail } }))
+                }
+            };
+            if let Some(i) = part.open.iter().position(|a| a.task == task) {
+                let a = part.open.swap_remove(i);
+                self.open -= 1;
+                out.push(Update::Ended { attempt: a.attempt, result });
+            }
+        }
+        let late = self.cancelled.is_some_and(|t| t.elapsed() > PATIENCE);
+        for (name, part) in &mut self.parts {
+            let state = states.get(name).cloned().unwrap_or(State::Alive);
+            let state = if late { State::Lost("it was cancelled".into()) } else { state };
+            if state == State::Alive {
+                continue;
+            }
+            if state == State::Exited(i32::from(Exit::Skew.code())) {
+                return Err(RunError::Executor(format!("worker {name} cannot run the plan: {}", Exit::Skew.meaning())));
+            }
+            let told = part.cancelled || self.cancelled.is_some();
+            for a in part.open.drain(..) {
+                self.open -= 1;
+                let result = Err(if told { TaskError::Cancelled } else { unreported(&self.ctx, &a, name, &state, self.engine.memory()) });
+                out.push(Update::Ended { attempt: a.attempt, result });
+            }
+        }
+        self.parts.retain(|_, p| !p.open.is_empty());
+        Ok(out)
+    }
+}
+
+/// For each report, if every chunk that it names is there with its size.
+fn stored(ctx: &TaskContext, reports: &[&TaskReport]) -> Vec<Result<(), TaskError>> {
+    let check = |r: &TaskReport| -> Result<(), TaskError> {
+        for w in &r.written {
+            let missing = |detail: &str| TaskError::Lost {
+                stage: r.stage,
+                task: r.task,
+                detail: format!("its worker reported chunk {:?} of '{}', {detail}", w.chunk, w.array),
+            };
+            if !ctx.plan.arrays.contains_key(&w.array) {
+                return Err(missing("an array that the plan does not have"));
+            }
+            let io = ctx.array(&w.array);
+            let size = io.store().size(&io.chunk_key(&w.chunk));
+            match size.map_err(|source| TaskError::Storage { stage: r.stage, task: r.task, source })? {
+                Some(n) if n == w.bytes => {}
+                Some(n) => return Err(missing(&format!("which has {n} bytes instead of {}", w.bytes))),
+                None => return Err(missing("which is not there")),
+            }
+        }
+        Ok(())
+    };
+    let mut out = Vec::with_capacity(reports.len());
+    for some in reports.chunks(ASKED) {
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let asked: Vec<_> = some.iter().map(|r| scope.spawn(move || check(r))).collect();
+            asked.into_iter().zip(some).map(|(a, r)| a.join().unwrap_or_else(|_| Err(panicked(r)))).collect()
+        });
+        out.extend(results);
+    }
+    out
+}
+
+fn panicked(r: &TaskReport) -> TaskError {
+    TaskError::Bug { stage: r.stage, task: r.task, detail: "its chunks could not be looked at".into() }
+}
+
+/// Of a task whose worker has ended without a report of it.
+fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memory: Option<u64>) -> TaskError {
+    let (stage, task) = (a.stage, a.task);
+    let lost = |detail: String| TaskError::Lost { stage, task, detail };
+    match state {
+        State::Exited(0) => lost(format!("worker {name} ended without an error, but storage holds no report of the task")),
+        State::Exited(code) => {
+            let meaning = Exit::of_code(*code).map(|e| format!(" ({})", e.meaning())).unwrap_or_default();
+            lost(format!("worker {name} ended with code {code}{meaning} and without a report of the task"))
+        }
+        State::OutOfMemory => {
+            let spec = &ctx.plan.spec;
+            let detail = format!("worker {name} was killed for using too much memory");
+            let (projected, reserved, limit) =
+                (ByteSize(a.need), ByteSize(spec.reserved_mem), ByteSize(memory.unwrap_or(spec.allowed_mem)));
+            TaskError::OutOfMemory { stage, task, detail, projected, reserved, limit }
+        }
+        State::TimedOut => TaskError::Reported {
+            class: ErrorClass::Transient,
+            detail: format!("stage {stage}, task {task}: worker {name} was ended at the time limit of its job"),
+        },
+        State::Lost(why) => lost(format!("worker {name} is gone: {why}")),
+        State::Alive => lost(format!("worker {name} is not known any more")),
+    }
+}
+
+/// A worker's command line, but for the program and what differs between parts.
+pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
+    let text = |s: &str| s.to_string();
+    vec![
+        text("worker"),
+        text("--plan"),
+        job.plan.clone(),
+        text("--hash"),
+        text(job.hash),
+        text("--driver-version"),
+        text(crate::worker::VERSION),
+        text("--stage"),
+        job.stage.to_string(),
+        text("--threads"),
+        threads.to_string(),
+    ]
+}
+
+/// A word as a shell takes it for one.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+impl<E: Engine> Executor for BatchExecutor<E> {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn room(&self) -> usize {
+        if self.cancelled.is_some() { 0 } else { self.engine.capacity().saturating_sub(self.open) }
+    }
+
+    fn queues(&self) -> bool {
+        true
+    }
+
+    fn submit(&mut self, work: Vec<Assignment>) -> Result<(), RunError> {
+        if self.pending.is_empty() {
+            self.since = Instant::now();
+        }
+        if self.open == 0 && self.seen.is_empty() {
+            // Of runs before this one; a resumed run has read them.
+            self.seen = self.store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
+            self.engine.clear(&job_name(&self.id));
+        }
+        self.open += work.len();
+        self.pending.extend(work);
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Update>, RunError> {
+        let every = self.engine.every();
+        // Tasks become ready one by one; jobs should hold many.
+        if !self.pending.is_empty() && self.cancelled.is_none() && (self.parts.is_empty() || self.since.elapsed() >= every) {
+            self.launch()?;
+        }
+        let mut out = Vec::new();
+        if self.cancelled.is_some() {
+            self.open -= self.pending.len();
+            out.extend(self.pending.drain(..).map(|a| Update::Ended { attempt: a.attempt, result: Err(TaskError::Cancelled) }));
+        }
+        let next = every.saturating_sub(self.asked.elapsed());
+        if next > timeout {
+            std::thread::sleep(timeout);
+            return Ok(out);
+        }
+        std::thread::sleep(next);
+        self.asked = Instant::now();
+        out.extend(self.look()?);
+        Ok(out)
+    }
+
+    fn stop(&mut self, attempt: u64, hangs: bool) {
+        let found = self.parts.iter_mut().find(|(_, p)| p.open.iter().any(|a| a.attempt == attempt));
+        let Some((name, part)) = found else { return };
+        // Others of that part would have to be run again.
+        if (hangs || part.open.len() == 1) && !part.cancelled {
+            part.cancelled = true;
+            self.engine.cancel(name);
+        }
+    }
+
+    fn cancel(&mut self) {
+        if self.cancelled.is_none() {
+            self.cancelled = Some(Instant::now());
+            for (name, part) in &mut self.parts {
+                part.cancelled = true;
+                self.engine.cancel(name);
+            }
+        }
+    }
+}
+
+impl<E: Engine> Drop for BatchExecutor<E> {
+    /// No job outlives its run.
+    fn drop(&mut self) {
+        for (name, part) in &self.parts {
+            if !part.cancelled {
+                self.engine.cancel(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Assignment, cut, quoted};
+    use crate::worker::part_of;
+
+    #[test]
+    fn driver_and_worker_cut_alike() {
+        for (total, each) in [(9, 4), (1, 4), (100, 7), (8, 8), (5, 1)] {
+            let job = |t| Assignment { attempt: 0, stage: 0, task: t, need: 0, alone: false, have: Vec::new() };
+            let parts = cut((0..total).map(job).collect(), each);
+            assert!(parts.iter().all(|p| !p.is_empty() && p.len() <= each));
+            for (i, part) in parts.iter().enumerate() {
+                let tasks: Vec<u64> = part.iter().map(|a| a.task).collect();
+                let own: Vec<u64> = part_of(std::iter::once(0..total).collect(), i as u64, parts.len() as u64).collect();
+                assert_eq!(tasks, own);
+            }
+        }
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(quoted("s3://b/plan.json"), "s3://b/plan.json");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's $(x)"), r"'it'\''s $(x)'");
+        assert_eq!(quoted(""), "''");
+    }
+}

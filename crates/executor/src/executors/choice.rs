@@ -1,0 +1,75 @@
+//! Executors by name.
+
+use super::batch::{BatchExecutor, Command, CommandOptions, Slurm, SlurmOptions};
+use super::processes::{ProcessExecutor, ProcessOptions};
+use super::{Executor, OptionError, Options, ThreadExecutor};
+use crate::RunError;
+use chunkwise_plan::Plan;
+use chunkwise_storage::MemoryTier;
+use chunkwise_task::TaskContext;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The names of all executors.
+pub const EXECUTORS: [&str; 4] = ["threads", "processes", "slurm", "command"];
+
+/// An executor with its options. The choice changes neither a plan nor its results.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    /// Threads of this process.
+    Threads,
+    /// Worker processes on this machine.
+    Processes(ProcessOptions),
+    /// Array jobs of Slurm.
+    Slurm(SlurmOptions),
+    /// Workers that a command of the user starts.
+    Command(CommandOptions),
+}
+
+impl Choice {
+    /// By name, with options as they are written on the command line.
+    ///
+    /// # Errors
+    /// When there is no such executor, or it has no such option.
+    pub fn parse(name: &str, given: &BTreeMap<String, String>) -> Result<Choice, OptionError> {
+        let mut options = Options::new(name, given);
+        let choice = match name {
+            "threads" => Choice::Threads,
+            "processes" => Choice::Processes(ProcessOptions::read(&mut options)?),
+            "slurm" => Choice::Slurm(SlurmOptions::read(&mut options)?),
+            "command" => Choice::Command(CommandOptions::read(&mut options)?),
+            _ => return Err(OptionError(format!("there is no executor '{name}'; there are {}", EXECUTORS.join(", ")))),
+        };
+        options.end()?;
+        Ok(choice)
+    }
+
+    /// Opens a plan for this executor. `workers` tasks run at once where the options do not say otherwise.
+    ///
+    /// # Errors
+    /// When the plan cannot be opened, or its stores are not shared between processes.
+    pub fn open(&self, plan: Plan, workers: Option<usize>) -> Result<(Arc<TaskContext>, Box<dyn Executor>), RunError> {
+        let bad = |e| RunError::Task { source: Box::new(e), outputs: Vec::new() };
+        let threads = workers.unwrap_or(plan.spec.workers as usize).max(1);
+        if let Choice::Threads = self {
+            let memory = MemoryTier::new(plan.task_budget());
+            let context = Arc::new(TaskContext::open(plan).and_then(|c| c.with_memory(&memory)).map_err(bad)?);
+            let executor = ThreadExecutor::new(context.clone(), threads, memory);
+            return Ok((context, Box::new(executor)));
+        }
+        let urls = std::iter::once(&plan.spec.work_dir).chain(plan.arrays.values().map(|a| &a.url));
+        if let Some(url) = urls.into_iter().find(|u| u.starts_with("memory:")) {
+            return Err(RunError::Executor(format!(
+                "'{url}' is memory of one process, which workers do not share; use a folder or a bucket"
+            )));
+        }
+        let context = Arc::new(TaskContext::open(plan).map_err(bad)?);
+        let executor: Box<dyn Executor> = match self {
+            Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
+            Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),
+            Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads)?)?),
+            Choice::Threads => return Err(RunError::Executor("threads need no workers".into())),
+        };
+        Ok((context, executor))
+    }
+}

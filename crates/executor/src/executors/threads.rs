@@ -1,0 +1,241 @@
+//! The threads of this process, admitting tasks by projected memory. It has no options but the number of threads (`--workers`).
+
+use super::{Assignment, Executor, Update};
+use crate::RunError;
+use crate::log::Reports;
+use chunkwise_plan::{Requests, TaskReport, WrittenChunk};
+use chunkwise_storage::{MemoryTier, StorageError};
+use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a thread that was told to stop a hanging task may take until it is given up.
+const GRACE: Duration = Duration::from_secs(5);
+
+struct Job {
+    attempt: u64,
+    stage: usize,
+    task: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a task on one of the threads sees of the run.
+struct Watcher<'a> {
+    shared: &'a Shared,
+    stop: &'a AtomicBool,
+}
+
+impl Watch for Watcher<'_> {
+    fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
+        let have = self.shared.have.read();
+        if have.is_empty() { None } else { have.get(&(array.to_string(), chunk.to_vec())).cloned() }
+    }
+
+    fn wrote(&self, stage: usize, task: u64, chunk: &WrittenChunk) {
+        let written = vec![chunk.clone()];
+        let report = TaskReport { stage, task, written, bytes_read: 0, requests: Requests::default(), seconds: 0.0, projected_mem: 0 };
+        let _ = self.shared.updates.send(Update::Wrote(report));
+    }
+}
+
+/// What all threads share.
+struct Shared {
+    ctx: Arc<TaskContext>,
+    queue: Mutex<Receiver<Job>>,
+    updates: Sender<Update>,
+    have: RwLock<Reports>,
+    stop: AtomicBool,
+    cores: Arc<Cores>,
+}
+
+fn serve(shared: &Shared) {
+    loop {
+        let job = match shared.queue.lock() {
+            Ok(q) => q.recv(),
+            Err(_) => break,
+        };
+        let Ok(Job { attempt, stage, task, stop }) = job else { break };
+        let watcher = Watcher { shared, stop: &stop };
+        let busy = shared.cores.enter();
+        let result = run_task(&shared.ctx, stage, task, &watcher);
+        drop(busy);
+        if shared.updates.send(Update::Ended { attempt, result }).is_err() {
+            break;
+        }
+    }
+}
+
+struct Running {
+    stage: usize,
+    task: u64,
+    need: u64,
+    stop: Arc<AtomicBool>,
+    started: Instant,
+    /// Until when it may take to stop.
+    until: Option<Instant>,
+}
+
+/// A pool of threads. The projections of the tasks that run at once never sum to more than the budget.
+pub struct ThreadExecutor {
+    jobs: Option<Sender<Job>>,
+    updates: Receiver<Update>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    slots: usize,
+    memory: Arc<MemoryTier>,
+    running: HashMap<u64, Running>,
+    /// Threads that a task holds for good.
+    stuck: usize,
+}
+
+impl ThreadExecutor {
+    /// `threads` threads inside the budget of `memory`, which may also hold intermediates.
+    pub fn new(ctx: Arc<TaskContext>, threads: usize, memory: Arc<MemoryTier>) -> ThreadExecutor {
+        let slots = threads.max(1);
+        let (jobs, queue) = channel::<Job>();
+        let (updates, received) = channel();
+        let (queue, have) = (Mutex::new(queue), RwLock::default());
+        let shared = Arc::new(Shared { ctx, queue, updates, have, stop: AtomicBool::new(false), cores: Cores::new(slots) });
+        let mut this = ThreadExecutor {
+            jobs: Some(jobs),
+            updates: received,
+            shared,
+            threads: Vec::new(),
+            slots,
+            memory,
+            running: HashMap::new(),
+            stuck: 0,
+        };
+        (0..slots).for_each(|_| this.spawn());
+        this
+    }
+
+    fn spawn(&mut self) {
+        let shared = self.shared.clone();
+        self.threads.push(std::thread::spawn(move || serve(&shared)));
+    }
+
+    /// True if nothing runs.
+    pub fn idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    fn take(&mut self, update: Update, out: &mut Vec<Update>) {
+        if let Update::Ended { attempt, .. } = &update {
+            // A thread that was given up may end after all: nobody waits for it.
+            let Some(done) = self.running.remove(attempt) else { return };
+            self.memory.release(done.need);
+        }
+        out.push(update);
+    }
+
+    /// Gives up threads whose task does not stop. The task may go on, which does no harm: it can only write what it would have written.
+    fn give_up(&mut self, out: &mut Vec<Update>) {
+        let now = Instant::now();
+        let late: Vec<u64> = self.running.iter().filter(|(_, r)| r.until.is_some_and(|t| t < now)).map(|(&a, _)| a).collect();
+        for attempt in late {
+            let Some(r) = self.running.remove(&attempt) else { continue };
+            // What it may use stays reserved, for it may still use it; so a run cannot collect many of them in its budget.
+            self.stuck += 1;
+            self.spawn();
+            let seconds = r.started.elapsed().as_secs_f64();
+            out.push(Update::Ended { attempt, result: Err(TaskError::Timeout { stage: r.stage, task: r.task, seconds }) });
+        }
+    }
+}
+
+impl Executor for ThreadExecutor {
+    fn name(&self) -> &'static str {
+        "threads"
+    }
+
+    fn room(&self) -> usize {
+        self.slots.saturating_sub(self.running.len())
+    }
+
+    /// A copy in the same process would only compete with the first one.
+    fn separate(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, need: u64) -> Result<bool, StorageError> {
+        self.memory.reserve(need)
+    }
+
+    fn submit(&mut self, work: Vec<Assignment>) -> Result<(), RunError> {
+        for Assignment { attempt, stage, task, need, have, .. } in work {
+            if !have.is_empty() {
+                let mut known = self.shared.have.write();
+                known.extend(have.into_iter().map(|w| ((w.array.clone(), w.chunk.clone()), w)));
+            }
+            let stop = Arc::new(AtomicBool::new(false));
+            let running = Running { stage, task, need, stop: stop.clone(), started: Instant::now(), until: None };
+            self.running.insert(attempt, running);
+            if let Some(jobs) = &self.jobs {
+                // The threads live as long as this executor, so the channel is open.
+                let _ = jobs.send(Job { attempt, stage, task, stop });
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Update>, RunError> {
+        let mut out = Vec::new();
+        if let Ok(first) = self.updates.recv_timeout(timeout) {
+            self.take(first, &mut out);
+            while let Ok(more) = self.updates.try_recv() {
+                self.take(more, &mut out);
+            }
+        }
+        self.give_up(&mut out);
+        Ok(out)
+    }
+
+    fn stop(&mut self, attempt: u64, hangs: bool) {
+        if let Some(r) = self.running.get_mut(&attempt) {
+            r.stop.store(true, Ordering::Relaxed);
+            if hangs && r.until.is_none() {
+                r.until = Some(Instant::now() + GRACE);
+            }
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn flush(&mut self) -> Result<(), StorageError> {
+        self.memory.flush()
+    }
+
+    fn spilled(&self) -> u64 {
+        self.memory.spilled()
+    }
+}
+
+impl Drop for ThreadExecutor {
+    fn drop(&mut self) {
+        self.cancel();
+        self.jobs = None;
+        // All but those that are stuck come to their end.
+        let deadline = Instant::now() + GRACE;
+        let busy = |threads: &[JoinHandle<()>]| threads.iter().filter(|t| !t.is_finished()).count();
+        while self.stuck > 0 && busy(&self.threads) > self.stuck && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for t in self.threads.drain(..) {
+            if self.stuck == 0 || t.is_finished() {
+                let _ = t.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Who runs a plan: one driver at a time.
+//!
+//! Two drivers of one plan would delete each other's intermediates. So a driver leaves a note beside the folder of the run, and another one
+//! that finds it stops, unless the first one is known to be gone: its process does not exist on this machine, or, of another machine, it
+//! has not renewed its note for [`STALE`]. Taking over such a note is not atomic everywhere; if two do it at once, tasks still write
+//! whole, equal chunks, and one that misses a chunk fails instead of reading it as zeros.
+
+use crate::RunError;
+use chunkwise_storage::{Location, Store};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often it is renewed.
+const RENEW: Duration = Duration::from_secs(10);
+/// After how long without renewal it counts as left behind.
+const STALE: u64 = 60;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Note {
+    /// The machine, this start of it, and the namespace of its process ids.
+    machine: String,
+    pid: u32,
+    /// When the process was started, in the kernel's ticks: ids are used again.
+    started: Option<u64>,
+    /// Seconds since 1970.
+    renewed: u64,
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+fn process_start(pid: u32) -> Option<u64> {
+    // Field 22; the name, field 2, is in brackets and may hold anything.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn machine() -> String {
+    let read = |p: &str| std::fs::read_to_string(p).unwrap_or_default().trim().to_string();
+    let space = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
+    format!("{} {} {space}", read("/proc/sys/kernel/hostname"), read("/proc/sys/kernel/random/boot_id"))
+}
+
+impl Note {
+    fn mine() -> Note {
+        let pid = std::process::id();
+        Note { machine: machine(), pid, started: process_start(pid), renewed: now() }
+    }
+
+    fn alive(&self) -> bool {
+        if self.machine == machine() {
+            return process_start(self.pid).is_some_and(|s| self.started.is_none_or(|mine| mine == s));
+        }
+        now() < self.renewed.saturating_add(STALE)
+    }
+}
+
+/// The right to drive a run, until it is dropped.
+pub(crate) struct Lease {
+    store: Store,
+    key: String,
+    note: Note,
+    renewed: Instant,
+}
+
+impl Lease {
+    /// Takes it for the run in a folder.
+    pub fn take(run_dir: &Location) -> Result<Option<Lease>, RunError> {
+        let Some(folder) = run_dir.parent() else { return Ok(None) };
+        let store = Store::open(&folder)?;
+        let (key, note) = (format!("{}.lock", run_dir.name()), Note::mine());
+        let text = || serde_json::to_vec(&note).unwrap_or_default();
+        if !store.create(&key, &text())? {
+            let held = store.get(&key)?.and_then(|d| serde_json::from_slice::<Note>(&d).ok());
+            if let Some(other) = held.filter(Note::alive) {
+                let holder = format!("process {} on {}", other.pid, other.machine.split(' ').next().unwrap_or("?"));
+                return Err(RunError::Running { holder, seconds: STALE, url: store.url(&key) });
+            }
+            store.put(&key, text())?;
+        }
+        Ok(Some(Lease { store, key, note, renewed: Instant::now() }))
+    }
+
+    /// Renews it if it is time to.
+    pub fn beat(&mut self) -> Result<(), RunError> {
+        if self.renewed.elapsed() > RENEW {
+            self.renewed = Instant::now();
+            self.note.renewed = now();
+            self.store.put(&self.key, serde_json::to_vec(&self.note).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let _ = self.store.delete(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_processes_hold_nothing() {
+        let mine = Note::mine();
+        assert!(mine.alive());
+        assert!(!Note { pid: u32::MAX, ..mine.clone() }.alive());
+        assert!(!Note { started: Some(1), ..mine.clone() }.alive());
+        let elsewhere = Note { machine: "another".into(), ..mine };
+        assert!(elsewhere.alive());
+        assert!(!Note { renewed: now() - STALE, ..elsewhere }.alive());
+    }
+}

@@ -1,0 +1,310 @@
+//! The one scheduler: gives tasks that may start to an executor, and decides what becomes of each attempt.
+
+mod attempts;
+mod retry;
+mod stragglers;
+
+use crate::executors::{Assignment, Executor, Update};
+use crate::lease::Lease;
+use crate::log::{Log, Reports};
+use crate::readiness::Readiness;
+use crate::{Event, RunError, RunOptions, RunReport};
+use attempts::{Attempts, Stopped};
+use chunkwise_plan::{ArrayRole, TaskReport, WrittenChunk};
+use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
+use chunkwise_types::unravel;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use stragglers::Durations;
+
+/// The longest pause in which the scheduler looks at nothing.
+const TICK: Duration = Duration::from_millis(50);
+/// How long an attempt that is not needed any more may take to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A run while its tasks run.
+pub(crate) struct Scheduler<'a> {
+    pub ctx: &'a TaskContext,
+    pub executor: &'a mut dyn Executor,
+    pub options: &'a RunOptions,
+    pub events: &'a mut dyn FnMut(&Event),
+    pub cancel: &'a AtomicBool,
+    pub log: &'a mut Log,
+    pub lease: &'a mut Lease,
+    pub report: &'a mut RunReport,
+    /// Chunks that an earlier run has left.
+    pub have: Reports,
+    ready: Readiness<'a>,
+    attempts: Attempts,
+    durations: Durations,
+    later: Vec<(Instant, usize, u64)>,
+    failure: Option<TaskError>,
+    deleted: HashSet<String>,
+}
+
+/// What the scheduler needs of a run.
+pub(crate) struct Parts<'a> {
+    pub ctx: &'a TaskContext,
+    pub executor: &'a mut dyn Executor,
+    pub options: &'a RunOptions,
+    pub events: &'a mut dyn FnMut(&Event),
+    pub cancel: &'a AtomicBool,
+    pub log: &'a mut Log,
+    pub lease: &'a mut Lease,
+    pub report: &'a mut RunReport,
+    pub have: Reports,
+    pub ready: Readiness<'a>,
+}
+
+impl<'a> Scheduler<'a> {
+    pub fn new(parts: Parts<'a>) -> Scheduler<'a> {
+        let Parts { ctx, executor, options, events, cancel, log, lease, report, have, ready } = parts;
+        let durations = Durations::new(ctx.plan.stages.len());
+        let (attempts, later, deleted) = (Attempts::default(), Vec::new(), HashSet::new());
+        Scheduler {
+            ctx,
+            executor,
+            options,
+            events,
+            cancel,
+            log,
+            lease,
+            report,
+            have,
+            ready,
+            attempts,
+            durations,
+            later,
+            failure: None,
+            deleted,
+        }
+    }
+
+    /// Runs every task.
+    ///
+    /// # Errors
+    /// The first failure that cannot be repaired, after the tasks that were running have ended; or that the run was cancelled.
+    pub fn run(mut self) -> Result<(), RunError> {
+        let mut told = false;
+        loop {
+            let cancelled = self.cancel.load(Ordering::Relaxed);
+            let over = cancelled || self.failure.is_some();
+            if !told && (cancelled || (over && self.executor.queues())) {
+                self.executor.cancel();
+                told = true;
+            }
+            if over {
+                if self.attempts.running.is_empty() {
+                    break;
+                }
+            } else {
+                self.retry_due();
+                self.submit()?;
+                if self.attempts.running.is_empty() && self.ready.all_done() {
+                    break;
+                }
+                self.back_up()?;
+            }
+            for update in self.executor.wait(TICK)? {
+                self.take(update)?;
+            }
+            self.look_at_the_clock();
+            self.lease.beat()?;
+        }
+        // Copies that came too late may have written to what was deleted.
+        if self.report.backups + self.report.retries > 0 {
+            for name in &self.deleted {
+                self.ctx.clear(name).map_err(crate::driver::unusable)?;
+            }
+        }
+        match self.failure {
+            Some(e) => Err(RunError::Task { source: Box::new(e), outputs: Vec::new() }),
+            None if !self.ready.all_done() => Err(RunError::Cancelled),
+            None => Ok(()),
+        }
+    }
+
+    fn retry_due(&mut self) {
+        let (now, ready) = (Instant::now(), &mut self.ready);
+        self.later.retain(|&(when, s, t)| {
+            let due = when <= now;
+            if due {
+                ready.again(s, t);
+            }
+            !due
+        });
+    }
+
+    fn submit(&mut self) -> Result<(), RunError> {
+        let mut work = Vec::new();
+        for _ in 0..self.executor.room() {
+            let Some((s, t)) = self.ready.next() else { break };
+            let need = task_need(self.ctx, s, t);
+            if !self.executor.admit(need)? {
+                self.ready.again(s, t);
+                if work.is_empty() && self.attempts.running.is_empty() {
+                    return Err(RunError::Executor(
+                        "tasks that hang hold the memory that the next task needs; run again with --resume".into(),
+                    ));
+                }
+                break;
+            }
+            work.push(self.assignment(s, t, need));
+        }
+        if work.is_empty() { Ok(()) } else { self.executor.submit(work) }
+    }
+
+    fn assignment(&mut self, stage: usize, task: u64, need: u64) -> Assignment {
+        let attempt = self.attempts.start(stage, task, self.executor.queues());
+        let alone = self.attempts.failures.get(&(stage, task)).is_some_and(|f| f.killed());
+        Assignment { attempt, stage, task, need, alone, have: self.left(stage, task) }
+    }
+
+    /// The chunks of a task that an earlier run has left.
+    fn left(&self, stage: usize, task: u64) -> Vec<WrittenChunk> {
+        if self.have.is_empty() {
+            return Vec::new();
+        }
+        let s = &self.ctx.plan.stages[stage];
+        let mut found = Vec::new();
+        for (output, region) in s.outputs.iter().zip(s.task_regions(task)) {
+            let touched = self.ctx.plan.arrays[&output.array].grid.touched(&region);
+            for k in 0..touched.volume() {
+                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+                found.extend(self.have.get(&(output.array.clone(), index)).cloned());
+            }
+        }
+        found
+    }
+
+    /// Starts second copies of tasks that take much longer than their siblings, where workers are idle.
+    fn back_up(&mut self) -> Result<(), RunError> {
+        let o = self.options;
+        if o.backup_share <= 0.0 || !self.executor.separate() || self.executor.room() == 0 {
+            return Ok(());
+        }
+        let most = (o.backup_share * self.report.tasks as f64).ceil() as u64;
+        if self.report.backups >= most {
+            return Ok(());
+        }
+        let mut worst: Option<(f64, f64, usize, u64)> = None;
+        for a in self.attempts.running.values().filter(|a| a.stopped.is_none()) {
+            let Some(seconds) = a.started.map(|t| t.elapsed().as_secs_f64()) else { continue };
+            let Some((median, limit)) = self.durations.limit(a.stage, o.backup_deviations, o.backup_after.as_secs_f64()) else { continue };
+            if seconds > limit && worst.is_none_or(|w| w.0 < seconds / limit) && self.attempts.copies(a.stage, a.task) == 1 {
+                worst = Some((seconds / limit, median, a.stage, a.task));
+            }
+        }
+        let Some((_, median, stage, task)) = worst else { return Ok(()) };
+        let need = task_need(self.ctx, stage, task);
+        if !self.executor.admit(need)? {
+            return Ok(());
+        }
+        let first = self.attempts.of(stage, task).first().and_then(|a| self.attempts.running[a].started);
+        let seconds = first.map_or(0.0, |t| t.elapsed().as_secs_f64());
+        let work = self.assignment(stage, task, need);
+        self.report.backups += 1;
+        (self.events)(&Event::TaskBackup { stage, task, seconds, median });
+        self.executor.submit(vec![work])
+    }
+
+    /// Stops what takes longer than it may.
+    fn look_at_the_clock(&mut self) {
+        for (&id, a) in &mut self.attempts.running {
+            let ran = a.started.map_or(Duration::ZERO, |t| t.elapsed());
+            match a.stopped {
+                None if self.options.task_timeout.is_some_and(|limit| ran > limit) => {
+                    a.stopped = Some((Instant::now(), Stopped::Late(ran.as_secs_f64())));
+                    self.executor.stop(id, true);
+                }
+                Some((when, Stopped::Superseded)) if when.elapsed() > PATIENCE => self.executor.stop(id, true),
+                _ => {}
+            }
+        }
+    }
+
+    fn take(&mut self, update: Update) -> Result<(), RunError> {
+        match update {
+            Update::Started { attempt } => {
+                if let Some(a) = self.attempts.running.get_mut(&attempt) {
+                    a.started.get_or_insert_with(Instant::now);
+                }
+            }
+            Update::Wrote(chunk) => self.log.add(&chunk)?,
+            Update::Warning(message) => (self.events)(&Event::Warning { message }),
+            Update::Ended { attempt, result } => {
+                let Some(a) = self.attempts.end(attempt) else { return Ok(()) };
+                let result = match (result, a.stopped) {
+                    (Err(_), Some((_, Stopped::Late(seconds)))) => Err(TaskError::Timeout { stage: a.stage, task: a.task, seconds }),
+                    (other, _) => other,
+                };
+                match result {
+                    Ok(report) => self.succeeded(a.stage, a.task, report)?,
+                    Err(e) => self.failed(a.stage, a.task, e),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn succeeded(&mut self, stage: usize, task: u64, r: TaskReport) -> Result<(), RunError> {
+        if self.ready.done[stage].get(task) {
+            return Ok(());
+        }
+        self.log.add(&r)?;
+        self.durations.add(stage, r.seconds);
+        self.report.tasks += 1;
+        self.report.bytes_read += r.bytes_read;
+        self.report.requests[stage] = self.report.requests[stage].plus(r.requests);
+        let bytes_written = r.written.iter().map(|w| w.bytes).sum();
+        self.report.bytes_written += bytes_written;
+        (self.events)(&Event::TaskFinished { stage, task, bytes_read: r.bytes_read, bytes_written, seconds: r.seconds });
+        self.ready.finish(stage, task);
+        for other in self.attempts.of(stage, task) {
+            if let Some(a) = self.attempts.running.get_mut(&other) {
+                a.stopped = Some((Instant::now(), Stopped::Superseded));
+            }
+            self.executor.stop(other, false);
+        }
+        if !self.options.keep && self.ready.done[stage].all() { self.delete_unneeded() } else { Ok(()) }
+    }
+
+    fn failed(&mut self, stage: usize, task: u64, e: TaskError) {
+        // Another attempt has finished it, or still may.
+        if self.ready.done[stage].get(task) || self.attempts.copies(stage, task) > 0 {
+            return;
+        }
+        if e.class() == ErrorClass::Cancelled {
+            // Handed back.
+            self.ready.again(stage, task);
+            return;
+        }
+        match self.attempts.failures.entry((stage, task)).or_default().again(&e, self.options.retries, task) {
+            Some(wait) => {
+                self.report.retries += 1;
+                let (error, class) = (e.to_string(), e.class().name());
+                (self.events)(&Event::TaskRetried { stage, task, error, class, wait: wait.as_secs_f64() });
+                self.later.push((Instant::now() + wait, stage, task));
+            }
+            None if self.failure.is_none() => self.failure = Some(e),
+            None => {}
+        }
+    }
+
+    /// Deletes the intermediates that only finished stages read.
+    fn delete_unneeded(&mut self) -> Result<(), RunError> {
+        for (name, array) in &self.ctx.plan.arrays {
+            if array.role != ArrayRole::Intermediate || self.deleted.contains(name) {
+                continue;
+            }
+            let uses = |s: &chunkwise_plan::Stage| s.reads().any(|a| a == name) || s.outputs.iter().any(|o| o.array == *name);
+            if self.ctx.plan.stages.iter().zip(&self.ready.done).filter(|(s, _)| uses(s)).all(|(_, d)| d.all()) {
+                self.ctx.clear(name).map_err(crate::driver::unusable)?;
+                self.deleted.insert(name.clone());
+                (self.events)(&Event::ArrayDeleted { array: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! The worker: a process without any state of its own that reads a plan and runs tasks of it.
+//!
+//! Its tasks come over a pipe from a driver ([`serve`]), or are a share of a range that an engine gave it ([`run_share`]). Either way they are
+//! admitted by their projected memory, as in a run on threads, and what becomes of each is reported line by line.
+
+mod exit;
+mod pool;
+mod protocol;
+mod serve;
+mod share;
+
+pub use exit::Exit;
+pub use protocol::{Answer, Order, VERSION, skew};
+pub use serve::serve;
+pub use share::{Share, parse_ranges, ranges_text, run_share};
+
+pub(crate) use protocol::REPORTS;
+#[cfg(test)]
+pub(crate) use share::part_of;
+
+use chunkwise_plan::{Plan, PlanError};
+use chunkwise_storage::{Location, MemoryTier, StorageError, Store};
+use chunkwise_task::{TaskContext, TaskError};
+use std::sync::Arc;
+
+/// Has the system kill this process when the one that started it is gone, however that came about. Where it cannot, the closed pipe is
+/// what ends a worker.
+pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
+/// What a worker may use.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Tasks at once.
+    pub threads: usize,
+    /// Bytes of the whole process, where they are fewer or more than the plan says.
+    pub allowed_mem: Option<u64>,
+}
+
+/// A worker that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The plan, or the driver, is not of this version.
+    #[error("this worker cannot run the plan: {0}")]
+    Skew(String),
+    /// The plan is not there, or its text is none.
+    #[error("the plan '{url}' cannot be read: {detail}")]
+    NoPlan {
+        /// Its URL.
+        url: String,
+        /// Why.
+        detail: String,
+    },
+    /// The plan, or an array of it.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Storage.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The command line.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// A plan, opened for the tasks of this process.
+pub struct Worker {
+    /// The plan with its arrays.
+    pub context: Arc<TaskContext>,
+    memory: Arc<MemoryTier>,
+    budget: u64,
+    threads: usize,
+    id: String,
+}
+
+impl Worker {
+    /// Fetches a plan once, and checks that it is the one that is meant: `hash` is its id, `driver` the version of who sends this worker.
+    ///
+    /// # Errors
+    /// When the plan cannot be read, is another one, or of another version.
+    pub fn open(url: &str, hash: Option<&str>, driver: Option<&str>, limits: &Limits) -> Result<Worker, WorkerError> {
+        if let Some(driver) = driver.filter(|d| *d != VERSION) {
+            return Err(WorkerError::Skew(format!("the worker has chunkwise {VERSION}, but the driver has {driver}")));
+        }
+        let bad = |detail: String| WorkerError::NoPlan { url: url.into(), detail };
+        let location = Location::parse(url, None)?;
+        let folder = location.parent().ok_or_else(|| bad("it is no file".into()))?;
+        let data = Store::open(&folder)?.get(location.name())?.ok_or_else(|| bad("there is no such object".into()))?;
+        let plan = Plan::from_json(&String::from_utf8_lossy(&data)).map_err(|e| match e {
+            PlanError::Version { .. } => WorkerError::Skew(e.to_string()),
+            other => bad(other.to_string()),
+        })?;
+        let id = plan.id();
+        if let Some(wanted) = hash.filter(|h| *h != id) {
+            return Err(WorkerError::Skew(format!("the plan at '{url}' is {id}, but {wanted} is wanted; it was replaced by another one")));
+        }
+        let allowed = limits.allowed_mem.unwrap_or(plan.spec.allowed_mem);
+        let budget = allowed.saturating_sub(plan.spec.reserved_mem);
+        let memory = MemoryTier::new(budget);
+        let context = Arc::new(TaskContext::open(plan)?.with_cache(&memory)?);
+        Ok(Worker { context, memory, budget, threads: limits.threads.max(1), id })
+    }
+}

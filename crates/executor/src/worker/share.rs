@@ -1,0 +1,182 @@
+//! A worker that an engine has started with a share of a stage: it runs that, leaves its reports in storage, and ends.
+
+use super::pool::Pool;
+use super::{Answer, Exit, REPORTS, Worker, WorkerError};
+use chunkwise_storage::Store;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Reports are stored at least so often, so that a driver sees progress and a killed worker loses little.
+const EVERY: Duration = Duration::from_secs(2);
+/// Reports of one object, at most.
+const MOST: usize = 1000;
+const TICK: Duration = Duration::from_millis(100);
+
+/// Which tasks.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// Index of the stage.
+    pub stage: usize,
+    /// The tasks, or all of them.
+    pub tasks: Option<Vec<Range<u64>>>,
+    /// Which part of them, of how many.
+    pub part: Option<(u64, u64)>,
+    /// The name of this worker in its reports, if the engine has one.
+    pub name: Option<String>,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+}
+
+/// Task numbers as `0..10,12,20..30`; ends are not included.
+///
+/// ```
+/// use chunkwise_executor::worker::{parse_ranges, ranges_text};
+/// assert_eq!(parse_ranges("0..10,12")?, [0..10, 12..13]);
+/// assert_eq!(ranges_text(&[0, 1, 2, 7]), "0..3,7..8");
+/// # Ok::<(), String>(())
+/// ```
+pub fn parse_ranges(text: &str) -> Result<Vec<Range<u64>>, String> {
+    let number = |t: &str| t.trim().parse::<u64>().map_err(|_| format!("'{t}' is no task number; write tasks as 0..10,12"));
+    text.split(',')
+        .map(|part| {
+            let range = match part.split_once("..") {
+                Some((a, b)) => number(a)?..number(b)?,
+                None => number(part).and_then(|n| Ok(n..n.checked_add(1).ok_or("too large")?))?,
+            };
+            if range.start < range.end { Ok(range) } else { Err(format!("'{part}' is an empty range of tasks")) }
+        })
+        .collect()
+}
+
+/// Ascending task numbers as [`parse_ranges`] reads them.
+pub fn ranges_text(tasks: &[u64]) -> String {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for &t in tasks {
+        match ranges.last_mut() {
+            Some(r) if r.end == t => r.end = t + 1,
+            _ => ranges.push(t..t + 1),
+        }
+    }
+    ranges.iter().map(|r| format!("{}..{}", r.start, r.end)).collect::<Vec<_>>().join(",")
+}
+
+/// The part `index` of `size` contiguous parts of nearly the same length of some ranges.
+pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl Iterator<Item = u64> {
+    let total: u64 = ranges.iter().map(|r| r.end - r.start).sum();
+    let cut = |i: u64| (u128::from(total) * u128::from(i) / u128::from(size.max(1))) as u64;
+    let (from, to) = (cut(index), cut(index + 1));
+    ranges.into_iter().flatten().skip(from as usize).take((to - from) as usize)
+}
+
+/// The reports of this worker, in objects of its own.
+struct Reports<'a> {
+    store: &'a Store,
+    name: String,
+    next: u64,
+    lines: String,
+    held: usize,
+    last: Instant,
+}
+
+impl Reports<'_> {
+    fn add(&mut self, answers: Vec<Answer>) -> Result<(), WorkerError> {
+        for answer in answers {
+            if let Ok(line) = serde_json::to_string(&answer) {
+                self.lines.push_str(&line);
+                self.lines.push('\n');
+                self.held += 1;
+            }
+        }
+        if self.held >= MOST || (self.held > 0 && self.last.elapsed() >= EVERY) { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        self.last = Instant::now();
+        if self.held > 0 {
+            let key = format!("{REPORTS}/{}-{:06}.jsonl", self.name, self.next);
+            self.store.put(&key, std::mem::take(&mut self.lines).into_bytes())?;
+            (self.next, self.held) = (self.next + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Runs a share of a stage. What the tasks need must be there: they are of a stage whose inputs are done.
+///
+/// # Errors
+/// When there is no such share, or reports cannot be stored.
+pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool) -> Result<Exit, WorkerError> {
+    let Some(stage) = worker.context.plan.stages.get(share.stage) else {
+        let n = worker.context.plan.stages.len();
+        return Err(WorkerError::Usage(format!("the plan has {n} stages, and so no stage {}", share.stage)));
+    };
+    let ranges = share.tasks.clone().unwrap_or_else(|| std::iter::once(0..stage.tasks()).collect());
+    if let Some(r) = ranges.iter().find(|r| r.end > stage.tasks()) {
+        return Err(WorkerError::Usage(format!("stage {} has {} tasks, and so no task {}", share.stage, stage.tasks(), r.end - 1)));
+    }
+    let (index, size) = share.part.unwrap_or((0, 1));
+    if index >= size {
+        return Err(WorkerError::Usage(format!("there is no part {index} of {size}")));
+    }
+    let store = Store::open(&worker.context.run_dir)?;
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let own = format!("{}{}-{time:x}", share.name.as_ref().map(|n| format!("{n}-")).unwrap_or_default(), std::process::id());
+    let name: String = own.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let mut reports = Reports { store: &store, name, next: 0, lines: String::new(), held: 0, last: Instant::now() };
+    reports.add(vec![Answer::hello(&worker.id)])?;
+    let mut pool = Pool::new(worker, share.timeout);
+    // Only so many of them wait in the pool that ten million take no memory.
+    let mut rest = part_of(ranges, index, size);
+    let mut worst = Exit::Done;
+    loop {
+        if cancel.load(Ordering::Relaxed) {
+            reports.add(pool.cancel())?;
+            reports.add(rest.by_ref().map(|task| Answer::Returned { attempt: task, stage: share.stage, task }).collect())?;
+            pool.wind_up(|answers| reports.add(answers))?;
+            worst = worst.max(Exit::Stopped);
+            break;
+        }
+        let wanted = (2 * worker.threads).saturating_sub(pool.waiting());
+        rest.by_ref().take(wanted).for_each(|task| pool.push(task, share.stage, task, Vec::new()));
+        if pool.idle() {
+            break;
+        }
+        let answers = pool.step(TICK)?;
+        for a in &answers {
+            if let Answer::Failed { class, .. } = a {
+                worst = worst.max(Exit::of(*class));
+            }
+        }
+        reports.add(answers)?;
+    }
+    reports.flush()?;
+    // A thread that hangs is not waited for: this process ends.
+    std::mem::forget(pool);
+    Ok(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole() {
+        let ranges = parse_ranges("0..5,7,10..17").unwrap();
+        let all: Vec<u64> = ranges.iter().flat_map(Clone::clone).collect();
+        for size in 1..20 {
+            let parts: Vec<Vec<u64>> = (0..size).map(|i| part_of(ranges.clone(), i, size).collect()).collect();
+            assert_eq!(parts.concat(), all, "{size}");
+            let (most, least) = (parts.iter().map(Vec::len).max(), parts.iter().map(Vec::len).min());
+            assert!(most.unwrap() - least.unwrap() <= 1);
+        }
+        assert_eq!(parse_ranges(&ranges_text(&all)).unwrap(), ranges);
+    }
+
+    #[test]
+    fn not_ranges() {
+        for text in ["", "a", "3..1", "1..", "1,,2", "-1", "99999999999999999999", "18446744073709551615"] {
+            assert!(parse_ranges(text).is_err(), "{text}");
+        }
+    }
+}
