@@ -26,6 +26,8 @@ class Rule:
     status: int | None = None
     drop_after: int | None = None
     """Bytes of the answer's body after which the connection is cut."""
+    hang: bool = False
+    """The request is never answered."""
     times: int | None = None
     hits: int = 0
 
@@ -157,6 +159,8 @@ class FaultProxy:
             rule = next((r for r in self.rules if r.matches(method, seen.path)), None)
             if rule:
                 rule.hits += 1
+            if rule and rule.hang:
+                await asyncio.sleep(3600)
             if rule and rule.status:
                 return await self._refuse(writer, seen, rule.status)
             return await self._pass_on(line, headers, body, writer, seen, rule.drop_after if rule else None)

@@ -1,0 +1,522 @@
+"""One list of demands for every executor: the right bytes or a clear error, whatever happens to tasks, workers, driver and storage.
+
+The faults are real: signals, memory limits of the kernel, full and read-only filesystems, pipes that hang, servers that refuse. The table of
+docs/reliability.md is made from their first sentences: what happens, and what comes of it.
+"""
+
+import json
+import math
+import os
+import pathlib
+import signal
+import time
+
+import obstore
+import pytest
+import reliability
+from faults import Run, SmallDisk, cuts, files, prepare
+from harness import chunkwise, values, write_array
+from services import FaultProxy, MiniStack, Slurm
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+COMMAND = ["--executor", "command", "--executor-option", "poll=0.05", "--executor-option", "parallel=2"]
+EXECUTORS = {
+    "threads": ["--workers", "2"],
+    "processes": ["--executor", "processes", "--executor-option", "processes=2"],
+    "command": [*COMMAND, "--executor-option", "tasks=8", "--executor-option", "command={worker}"],
+    "slurm": ["--executor", "slurm", "--executor-option", "poll=0.3", "--executor-option", "tasks=4", "--executor-option", "mem=400MB"],
+}
+LOCAL = ["threads", "processes", "command"]
+ALL = [*LOCAL, "slurm"]
+MEM = ["--allowed-mem", "300MB"]
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with Slurm() as slurm:
+        yield slurm
+
+
+@pytest.fixture
+def on(request):
+    """`on(executor)`: the arguments and the environment of a run on it; Slurm is started when it is needed first."""
+
+    def choose(executor):
+        env = request.getfixturevalue("cluster").env if executor == "slurm" else {}
+        return [*MEM, *EXECUTORS[executor]], env
+
+    return choose
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The outputs of `prepare` as one thread computes them."""
+    folder = tmp_path_factory.mktemp("reference")
+    chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
+    return files(folder / "out.zarr")
+
+
+@pytest.fixture(scope="session")
+def s3():
+    with MiniStack() as server:
+        yield server
+
+
+class Remote:
+    """The input of `prepare` on a server that can fail: the proxy in front of it has the rules."""
+
+    def __init__(self, server, bucket, proxy):
+        self.source, self.proxy = f"s3://{bucket}/in.zarr", proxy
+        self.path = f"{bucket}/in.zarr/c/30/"
+        self.env = {**server.env, "AWS_ENDPOINT_URL": proxy.url}
+        # The store itself does not repeat requests, so that tasks must be.
+        self.spec = {"storage": {f"s3://{bucket}": {"retries": 0}}}
+
+    def prepare(self, folder, **options):
+        return prepare(folder, spec=self.spec, source=self.source, env=self.env, **options)
+
+    def hang(self):
+        """A chunk that nobody can read until `heal`; who waits for it goes on waiting."""
+        self.rule = self.proxy.rule(method="GET", path=self.path, hang=True)
+        return self
+
+    def fail(self, times):
+        self.rule = self.proxy.rule(method="GET", path=self.path, status=500, times=times)
+        return self
+
+    def heal(self):
+        self.rule.times = 0
+
+
+@pytest.fixture(scope="session")
+def bucket(s3, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("upload")
+    prepare(folder)
+    s3.create_bucket("executors")
+    keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
+    store = obstore.store.S3Store("executors", endpoint=s3.url, **keys)
+    for name, data in files(folder / "in.zarr").items():
+        obstore.put(store, f"in.zarr/{name}", data)
+    return "executors"
+
+
+@pytest.fixture
+def remote(s3, bucket):
+    with FaultProxy(s3.url) as proxy:
+        yield Remote(s3, bucket, proxy)
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """The output of `prepare` with a single one."""
+    folder = tmp_path_factory.mktemp("single")
+    chunkwise("run", prepare(folder, single=True), *MEM, "--workers", "1").ok()
+    return files(folder / "out.zarr")
+
+
+def nothing_published(folder):
+    published = [p for p in files(folder / "out.zarr") if p.endswith("zarr.json") and p != "zarr.json"] if (folder / "out.zarr").exists() else []
+    assert not published, f"half of the outputs are published: {published}"
+
+
+def clean(folder, reference):
+    """The outputs are those of the reference, and no intermediate is left."""
+    assert files(folder / "out.zarr") == reference
+    left = [p for p in files(folder / "work") if "/c/" in p or p.endswith(".lock") or "#" in p]
+    assert not left, f"left in the work directory: {left}"
+
+
+# All is well
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_the_same_bytes_on_every_executor(tmp_path, on, reference, executor):
+    """Nothing: the same bytes as on one thread, whole by their checksums, within the memory, and no intermediate is left."""
+    args, env = on(executor)
+    with Run("run", prepare(tmp_path), *args, "--json", env=env) as run:
+        run.ok()
+    report = json.loads(run.stdout)
+    assert (report["executor"], report["retries"], report["backups"]) == (executor, 0, 0)
+    assert report["peak_memory"] <= 300_000_000
+    clean(tmp_path, reference)
+    chunkwise("verify", tmp_path / "out.zarr").ok()
+
+
+@pytest.mark.parametrize("first, second", [("threads", "processes"), ("processes", "command"), ("command", "threads"), ("slurm", "processes")])
+def test_resume_on_another_executor(tmp_path, on, remote, reference, first, second):
+    """The driver is killed, and the run resumed on another executor: the same bytes."""
+    args, env = on(first)
+    path = remote.prepare(tmp_path)
+    remote.hang()
+    with Run("run", path, *args, env={**env, **remote.env}) as run:
+        run.until(lambda: remote.rule.hits)
+        time.sleep(0.3)
+        run.signal(signal.SIGKILL)
+        run.end()
+        # Jobs of an engine go on; they end when their last task does.
+        remote.heal()
+        run.kill_workers()
+    nothing_published(tmp_path)
+    args, env = on(second)
+    with Run("run", path, *args, "--resume", env={**env, **remote.env}) as run:
+        run.ok()
+    clean(tmp_path, reference)
+
+
+# Tasks that fail
+
+
+@pytest.mark.parametrize("times", [1, 2, None])
+@pytest.mark.parametrize("executor", LOCAL)
+def test_a_request_that_fails(tmp_path, on, remote, single, executor, times):
+    """A server answers one request, two, or all of a chunk with an error: the task is tried again; the fourth time the run stops and names the chunk."""
+    args, env = on(executor)
+    path, env = remote.prepare(tmp_path, single=True), {**env, **remote.env}
+    remote.fail(times)
+    with Run("run", path, *args, env=env) as run:
+        if times:
+            run.ok()
+        else:
+            run.failed("in.zarr/c/30/0/0", "--resume")
+            nothing_published(tmp_path)
+    assert run.errors.count("failed (transient)") == (times or 3), run.errors
+    if not times:
+        remote.heal()
+        with Run("run", path, *args, "--resume", env=env) as run:
+            run.ok()
+    clean(tmp_path, single)
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_bad_data_is_not_tried_again(tmp_path, on, executor):
+    """A chunk of the input is cut off: the run stops at once and names the chunk."""
+    args, env = on(executor)
+    path = prepare(tmp_path)
+    os.truncate(tmp_path / "in.zarr/c/7/0/0", 100)
+    with Run("run", path, *args, env=env) as run:
+        run.failed("in.zarr", "c/7/0/0")
+    assert "again in" not in run.errors
+    nothing_published(tmp_path)
+
+
+@pytest.mark.parametrize("executor", LOCAL)
+def test_a_task_that_hangs(tmp_path, on, remote, single, executor):
+    """A task waits for an answer that does not come: it is stopped at its time limit, tried again, and succeeds when there is one."""
+    args, env = on(executor)
+    path = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("run", path, *args, "--task-timeout", "1.5", env={**env, **remote.env}) as run:
+        run.until(lambda: "--task-timeout" in run.errors)
+        remote.heal()
+        run.ok()
+    assert run.errors.count("failed (transient)") >= 1
+    clean(tmp_path, single)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_task_that_always_hangs(tmp_path, on, remote, executor):
+    """A task hangs whenever it is tried: the run stops and names the limit."""
+    args, env = on(executor)
+    path = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("run", path, *args, "--task-timeout", "0.5", "--retries", "1", env={**env, **remote.env}) as run:
+        run.failed("--task-timeout", "--resume")
+    nothing_published(tmp_path)
+
+
+def test_a_straggler_gets_a_second_copy(tmp_path, on, remote, single):
+    """A task takes much longer than its siblings: a second copy of it finishes first, and the first one is stopped."""
+    args, env = on("processes")
+    path = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("run", path, *args, "--json", env={**env, **remote.env}) as run:
+        # One worker waits for the chunk; a copy of its task comes after five seconds, and finds it.
+        run.until(lambda: remote.rule.hits)
+        remote.heal()
+        run.ok()
+    report = json.loads(run.stdout)
+    assert (report["backups"], report["retries"]) == (1, 0)
+    clean(tmp_path, single)
+
+
+# Workers that die
+
+
+@pytest.mark.parametrize("executor", ["processes", "command", "slurm"])
+def test_a_worker_that_is_killed(tmp_path, on, remote, single, executor):
+    """Workers are killed (signal 9): that is what is said, and their tasks are run by others."""
+    args, env = on(executor)
+    path = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("run", path, *args, env={**env, **remote.env}) as run:
+        run.until(lambda: remote.rule.hits)
+        remote.heal()
+        run.kill_workers()
+        run.ok()
+    assert "failed (lost worker)" in run.errors and "signal 9" in run.errors, run.errors
+    clean(tmp_path, single)
+
+
+@pytest.mark.parametrize("executor", ["processes", "slurm"])
+def test_a_worker_that_is_killed_for_memory(tmp_path, on, executor):
+    """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
+    args, env = on(executor)
+    path = prepare(tmp_path, side=400, count=12)
+    little = [a for a in args if not a.startswith("mem=")] if executor == "processes" else [a.replace("mem=400MB", "mem=12MB") for a in args]
+    little += ["--executor-option", "mem=12MB"] if executor == "processes" else []
+    with Run("run", path, *little, env=env) as run:
+        run.failed("too much memory", "projected to need", "--resume")
+    assert "failed (resource)" in run.errors
+    nothing_published(tmp_path)
+    with Run("run", path, *args, "--resume", env=env) as run:
+        run.ok()
+    got = files(tmp_path / "out.zarr")
+    chunkwise("run", path, *MEM, "--overwrite").ok()
+    assert got == files(tmp_path / "out.zarr")
+
+
+def test_workers_that_do_not_start(tmp_path):
+    """The program of the workers is missing, ends at once, or is another one: the run stops and says so."""
+    path = prepare(tmp_path)
+    for program, word in [("/nonexistent", "cannot be started"), ("/bin/false", "workers do not start"), ("/bin/echo", "it said what no worker says")]:
+        with Run("run", path, *MEM, "--executor", "processes", "--executor-option", f"program={program}", "--retries", "1") as run:
+            run.failed(word)
+
+
+def test_nobody_is_left_behind(tmp_path, on):
+    """The driver is interrupted, terminated or (processes) killed: no worker and no job is left, and nothing is published."""
+    for executor in ("processes", "command", "slurm"):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if number == signal.SIGKILL and executor != "processes":
+                continue  # Jobs of an engine go on, which is what they are for.
+            folder = tmp_path / f"{executor}-{number}"
+            folder.mkdir()
+            args, env = on(executor)
+            path = prepare(folder, count=200, side=100)
+            with Run("run", path, *args, env=env) as run:
+                run.until(run.workers)
+                run.signal(number)
+                code, errors = run.end(30)
+                assert code != 0
+                if number != signal.SIGKILL:
+                    assert "--resume" in errors
+                run.nothing_left(10)
+            nothing_published(folder)
+
+
+# Reports that are wrong
+
+
+WRAPPER = """#!/bin/sh
+# The first worker only pretends.
+reports=$1; name=$2; lie=$3; shift 3
+if mkdir "$reports.once" 2>/dev/null; then
+  mkdir -p "$reports"
+  printf '%s' "$lie" > "$reports/$name-1.jsonl"
+  exit 0
+fi
+exec "$@"
+"""
+
+
+UNTRUE = (
+    '{"done":{"attempt":0,"report":{"stage":0,"task":0,"written":[{"array":"ARRAY","chunk":CHUNK,"bytes":77,"xxh3":"0"}],'
+    '"bytes_read":0,"seconds":0,"projected_mem":0}}}\n'
+)
+
+
+@pytest.mark.parametrize(
+    "lie, said",
+    [
+        ('{"done":{"attempt":0,"report":{"stage":0,"ta', "no report"),
+        (UNTRUE, "not there"),
+        ("", "no report"),
+    ],
+    ids=["truncated", "untrue", "empty"],
+)  # fmt: skip
+def test_a_report_that_is_wrong(tmp_path, on, reference, lie, said):
+    """The report of a worker is cut off, empty, or names chunks that are not there: the task counts as not done, and is run again."""
+    path = prepare(tmp_path)
+    plan = json.loads(path.read_text())
+    array = plan["stages"][0]["outputs"][0]["array"]
+    lie = lie.replace("ARRAY", array).replace("CHUNK", json.dumps([0] * len(plan["arrays"][array]["shape"])))
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text(WRAPPER)
+    (tmp_path / "lie").write_text(lie)
+    command = f'sh {wrapper} "$(dirname {{plan}} | sed s,^file://,,)/reports" {{name}} "$(cat {tmp_path}/lie)" {{worker}}'
+    one = [*COMMAND, "--executor-option", "parallel=1", "--executor-option", "tasks=16"]
+    with Run("run", path, *MEM, *one, "--executor-option", f"command={command}") as run:
+        run.ok()
+    assert "failed (lost worker)" in run.errors and said in run.errors, run.errors
+    clean(tmp_path, reference)
+
+
+def test_reports_that_come_twice(tmp_path, reference):
+    """Every task is run and reported twice at once: each counts once."""
+    args = [*MEM, *COMMAND, "--executor-option", "tasks=8", "--executor-option", "command={worker} & {worker}; wait"]
+    with Run("run", prepare(tmp_path), *args, "--json") as run:
+        run.ok()
+    plan = json.loads((next((tmp_path / "work").glob("*/plan.json"))).read_text())
+    assert json.loads(run.stdout)["tasks"] == sum(max(math.prod(cuts(o["tasks"])) for o in s["outputs"]) for s in plan["stages"])
+    clean(tmp_path, reference)
+
+
+# Drivers
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_a_driver_that_is_killed(tmp_path, on, remote, reference, executor):
+    """The driver is killed (signal 9): the run can be resumed at once."""
+    args, env = on(executor)
+    env = {**env, **remote.env}
+    path = remote.prepare(tmp_path)
+    remote.hang()
+    with Run("run", path, *args, env=env) as run:
+        run.until(lambda: remote.rule.hits)
+        run.signal(signal.SIGKILL)
+        run.end()
+        remote.heal()
+        with Run("run", path, *args, "--resume", env=env) as again:
+            again.ok()
+        if executor == "command":
+            # Nobody but the command knows where its workers are.
+            run.kill_workers()
+    clean(tmp_path, reference)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_two_drivers_at_once(tmp_path, on, remote, single, executor):
+    """A second driver starts the same plan: it stops before it touches anything and names the first."""
+    args, env = on(executor)
+    env = {**env, **remote.env}
+    path = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("run", path, *args, "--task-timeout", "4", env=env) as first:
+        first.until(lambda: remote.rule.hits)
+        for flag in ("--resume", "--overwrite"):
+            with Run("run", path, *args, flag, env=env) as second:
+                second.failed("another process runs this plan", f"process {first.process.pid}")
+        remote.heal()
+        first.ok()
+    clean(tmp_path, single)
+
+
+# Disks
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_a_full_disk(tmp_path, on, executor):
+    """The disk of the outputs is full: the run stops and says so; with more room it can be resumed."""
+    args, env = on(executor)
+    with SmallDisk(tmp_path / "disk", "600k") as disk:
+        path = prepare(tmp_path, target=str(disk.path / "out.zarr"))
+        with Run("run", path, *args, env=env) as run:
+            run.failed("the disk is full", "--resume")
+        assert "again in" not in run.errors
+        disk.option("size=64m")
+        with Run("run", path, *args, "--resume", env=env) as run:
+            run.ok()
+        got = files(disk.path)
+        chunkwise("run", path, *MEM, "--overwrite").ok()
+        assert got == files(disk.path)
+
+
+@pytest.mark.parametrize("executor", LOCAL)
+def test_a_read_only_disk(tmp_path, on, executor):
+    """The disk of the outputs is read-only: the run stops and says so."""
+    args, env = on(executor)
+    with SmallDisk(tmp_path / "disk", "64m") as disk:
+        path = prepare(tmp_path, target=str(disk.path / "out.zarr"))
+        disk.option("ro")
+        with Run("run", path, *args, env=env) as run:
+            run.failed("no permission to write", "Read-only")
+
+
+# The worker by itself
+
+
+def stage_of_inputs(path):
+    """A stage that reads nothing but inputs, so that a worker can run it by itself."""
+    plan = json.loads(path.read_text())
+    reads = [[plan["arrays"][p["read"]]["role"] for p in s["program"]["steps"] if "read" in p] for s in plan["stages"]]
+    return next(i for i, roles in enumerate(reads) if set(roles) == {"input"})
+
+
+def test_exit_codes_of_a_worker(tmp_path):
+    """A worker is started with a wrong plan, stage, task, version or memory, or with damaged data: each has its exit code."""
+    url = prepare(tmp_path)
+    stage = stage_of_inputs(url)
+
+    def work(*args):
+        return chunkwise("worker", "--plan", url, *args)
+
+    assert work("--stage", stage).ok().code == 0
+    assert work("--stage", stage, "--array-index", 1, "--array-size", 3, "--threads", 2).ok().code == 0
+    for args, code, word in [
+        (("--stage", stage, "--hash", "0123456789abcdef"), 13, "is wanted"),
+        (("--stage", stage, "--driver-version", "0.0.1"), 13, "0.0.1"),
+        (("--stage", 99), 1, "no stage 99"),
+        (("--stage", stage, "--tasks", "0..100000000"), 1, "no task"),
+        (("--stage", stage, "--tasks", "7..3"), 1, "empty range"),
+        (("--stage", stage, "--allowed-mem", "65MiB"), 12, ""),
+    ]:
+        done = work(*args)
+        assert done.code == code and word in done.stderr, (args, done.code, done.stderr)
+    assert chunkwise("worker", "--plan", tmp_path / "none.json", "--stage", 0).code == 1
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({**json.loads(url.read_text()), "format": "chunkwise-plan/99"}))
+    assert chunkwise("worker", "--plan", other, "--stage", 0).code == 13
+    os.truncate(tmp_path / "in.zarr/c/7/0/0", 100)
+    assert work("--stage", stage).code == 10
+
+
+def test_a_worker_that_is_told_to_stop(tmp_path, remote):
+    """A worker is terminated while a task hangs: it hands back what is not done, and ends."""
+    url = remote.prepare(tmp_path, single=True)
+    remote.hang()
+    with Run("worker", "--plan", url, "--stage", 0, "--name", "me", env=remote.env) as worker:
+        worker.until(lambda: remote.rule.hits)
+        worker.signal(signal.SIGTERM)
+        code, errors = worker.end(30)
+    assert code == 14, errors
+    lines = [json.loads(line) for p, data in files(tmp_path / "work").items() if "/reports/me-" in p for line in data.decode().splitlines()]
+    tasks = {"done": set(), "returned": set()}
+    for line in lines:
+        for kind in tasks:
+            if kind in line:
+                tasks[kind].add(line[kind].get("task", line[kind].get("report", {}).get("task")))
+    assert tasks["returned"] and not tasks["done"] & tasks["returned"]
+
+
+# Options
+
+
+def test_options_are_checked(tmp_path):
+    """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
+    path = prepare(tmp_path)
+    for args, word in [
+        (["--executor", "processes", "--executor-option", "proceses=2"], "it has processes"),
+        (["--executor", "processes", "--executor-option", "processes=0"], "at least 1"),
+        (["--executor", "threads", "--executor-option", "x=1"], "no option 'x'"),
+        (["--executor", "command"], "command=..."),
+        (["--executor", "command", "--executor-option", "command=true"], "{worker}"),
+        (["--executor", "cloud"], "possible values"),
+        (["--executor", "processes", "--executor-option", "mem=much"], "a size"),
+    ]:
+        chunkwise("run", path, *args).failed(word)
+    path = tmp_path / "pipeline.json"
+    document = json.loads(path.read_text())
+    document["spec"] |= {"executor": "command", "executor_options": {"command": "touch /tmp/harm"}}
+    path.write_text(json.dumps(document))
+    chunkwise("run", path).failed("may not say what is executed")
+    document["spec"] |= {"executor": "processes", "executor_options": {"processes": 1}}
+    path.write_text(json.dumps(document))
+    with Run("run", path, *MEM, "--json") as run:
+        run.ok()
+    assert json.loads(run.stdout)["executor"] == "processes"
+
+
+def test_the_table_is_of_these_tests():
+    """The table of docs/reliability.md is made from this file."""
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    assert reliability.table() in text, "run: python tests/reliability.py"
