@@ -92,7 +92,7 @@ impl Session {
 
     /// Bytes that tasks may use together.
     pub fn task_budget(&self) -> u64 {
-        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem)
+        self.spec.task_budget()
     }
 
     /// Plans outputs. Nothing is written.

@@ -52,7 +52,7 @@ impl Choice {
         let bad = |e| RunError::Task { source: Box::new(e), outputs: Vec::new() };
         let threads = workers.unwrap_or(plan.spec.workers as usize).max(1);
         if let Choice::Threads = self {
-            let memory = MemoryTier::new(plan.task_budget());
+            let memory = MemoryTier::new(plan.spec.task_budget());
             let context = Arc::new(TaskContext::open(plan).and_then(|c| c.with_memory(&memory)).map_err(bad)?);
             let executor = ThreadExecutor::new(context.clone(), threads, memory);
             return Ok((context, Box::new(executor)));

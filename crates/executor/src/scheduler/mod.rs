@@ -12,7 +12,6 @@ use crate::{Event, RunError, RunOptions, RunReport};
 use attempts::{Attempts, Stopped};
 use chunkwise_plan::{ArrayRole, TaskReport, WrittenChunk};
 use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
-use chunkwise_types::unravel;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -169,9 +168,7 @@ impl<'a> Scheduler<'a> {
         let s = &self.ctx.plan.stages[stage];
         let mut found = Vec::new();
         for (output, region) in s.outputs.iter().zip(s.task_regions(task)) {
-            let touched = self.ctx.plan.arrays[&output.array].grid.touched(&region);
-            for k in 0..touched.volume() {
-                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+            for index in self.ctx.plan.arrays[&output.array].grid.touched(&region).indices() {
                 found.extend(self.have.get(&(output.array.clone(), index)).cloned());
             }
         }
