@@ -125,7 +125,7 @@ class Slurm:
         raise RuntimeError(f"{what} did not start ({HOW})\n{logs}")
 
     def command(self, *args, check=True):
-        done = subprocess.run(args, env={**os.environ, **self.env}, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(args, env={**os.environ, **self.env}, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=20)
         if check:
             assert done.returncode == 0, done.stderr
         return done.stdout
@@ -136,7 +136,10 @@ class Slurm:
 
     def __exit__(self, *_):
         if len(self.processes) > 1:
-            self.command("scancel", "--full", "-u", "root", check=False)
+            try:
+                self.command("scancel", "--full", "-u", "root", check=False)
+            except subprocess.TimeoutExpired:
+                pass
         for process in reversed(self.processes):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
