@@ -5,14 +5,16 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import yaml
-from harness import chunkwise
+from harness import binary, chunkwise, read_array
 from services.tools import checker, helm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -79,12 +81,18 @@ def worker_options():
     return {"--plan", "--hash", "--stage", "--array-index", "--array-size", "--threads", "--allowed-mem"} & set(re.findall(r"--[a-z-]+", text))
 
 
-def test_workers_are_started_as_they_can_be():
-    """Whatever is passed to `chunkwise worker` is an option of it."""
+@pytest.fixture(scope="module")
+def worker_help():
+    """What the command says of its workers. A build without them cannot be asked."""
     done = chunkwise("worker", "--help")
     if done.code != 0 and "unrecognized subcommand" in done.stderr:
-        pytest.skip("this build has no command `worker` yet")
-    known = set(re.findall(r"--[a-z-]+", done.ok().stdout))
+        pytest.skip("this build has no command `worker`")
+    return done.ok().stdout
+
+
+def test_workers_are_started_as_they_can_be(worker_help):
+    """Whatever is passed to `chunkwise worker` is an option of it."""
+    known = set(re.findall(r"--[a-z-]+", worker_help))
     assert worker_options() == {"--plan", "--hash", "--stage", "--array-index", "--array-size", "--threads", "--allowed-mem"}
     assert worker_options() <= known
 
@@ -279,6 +287,32 @@ def test_slurm_refuses_arrays_that_leave_parts_out(slurm):
     process = slurm("exit 0", SLURM_ARRAY_TASK_MIN="2", CHUNKWISE_ARRAY_SIZE="40")
     process.communicate(timeout=30)
     assert "--array-size 40" in (slurm.folder / "args").read_text()
+
+
+def test_stage_by_stage(worker_help, tmp_path):
+    """The way of docs/slurm.md, with the script started part by part: the outputs are those of a run on threads."""
+    for name in ("here", "there"):
+        shutil.copytree(ROOT / "examples" / "data" / "winds.zarr", tmp_path / name / "data" / "winds.zarr")
+        shutil.copy(ROOT / "examples" / "winds.yaml", tmp_path / name)
+    chunkwise("run", tmp_path / "here" / "winds.yaml", "--allowed-mem", "100MB", "--work-dir", tmp_path / "here" / "work").ok()
+    limits = ["--allowed-mem", "100MB", "--work-dir", tmp_path / "there" / "work"]
+    plan = tmp_path / "plan.json"
+    plan.write_text(chunkwise("plan", tmp_path / "there" / "winds.yaml", *limits, "--format", "json").ok().stdout)
+    total = 0
+    for line in succeeded(call(sys.executable, INFRA / "stages", plan)).splitlines():
+        stage, tasks, memory, _ = line.split("\t")
+        parts = min(int(tasks), 3)
+        for part in range(parts):
+            variables = {"ARRAY_JOB_ID": 1, "ARRAY_TASK_ID": part, "ARRAY_TASK_MIN": 0, "ARRAY_TASK_MAX": parts - 1, "ARRAY_TASK_STEP": 1}
+            variables = {**variables, "MEM_PER_NODE": int(memory) // (1 << 20) + 65, "CPUS_PER_TASK": 1}
+            environment = {**os.environ, "CHUNKWISE": binary(), **{f"SLURM_{k}": str(v) for k, v in variables.items()}}
+            succeeded(call("bash", SBATCH, plan, stage, env=environment))
+        total += int(tasks)
+    report = chunkwise("run", plan, "--resume", "--json").ok().report
+    assert report["skipped"] == total and report["tasks"] == 0
+    for name in ("speed", "climatology", "anomaly", "average", "speed_series"):
+        here, there = (read_array(tmp_path / side / "out" / "winds.zarr" / name) for side in ("here", "there"))
+        np.testing.assert_array_equal(here, there)
 
 
 # AWS Batch
