@@ -439,12 +439,15 @@ def test_the_command_of_the_job_definition(batch):
 
 
 @pytest.mark.parametrize("page", ["containers", "kubernetes", "slurm", "aws-batch", "memory"])
-def test_guides_name_what_is_there(page):
+def test_guides_name_what_is_there(tmp_path, page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     for path in set(re.findall(r"(?<![\w/])infra/[\w./-]*\w", text)):
         assert (ROOT / path).exists(), f"docs/{page}.md names {path}"
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / "docs" / link).exists(), f"docs/{page}.md links to {link}"
+    for i, script in enumerate(re.findall(r"```bash\n(.*?)```", text, re.S)):
+        (tmp_path / f"{i}.sh").write_text(script)
+        succeeded(call(checker("shellcheck"), "--shell=bash", "--exclude=SC2034", tmp_path / f"{i}.sh"))
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     for key in re.findall(r"--set(?:-string|-json|-file)?[ =]'?([\w.]+)=", text):
         found = values
