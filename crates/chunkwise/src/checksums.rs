@@ -35,7 +35,7 @@ pub(crate) fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl It
 pub(crate) fn write_outputs(context: &TaskContext) -> Result<(), Error> {
     let plan = &context.plan;
     let chunks = plan.arrays.values().filter(|a| a.role != ArrayRole::Input).map(|a| a.grid.count()).fold(0, u64::saturating_add);
-    if chunks.saturating_mul(EACH) > plan.task_budget() {
+    if chunks.saturating_mul(EACH) > plan.spec.task_budget() {
         return Ok(());
     }
     let reports = read_reports(&context.run_dir)?;

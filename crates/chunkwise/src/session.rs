@@ -93,7 +93,7 @@ impl Session {
 
     /// Bytes that tasks may use together.
     pub fn task_budget(&self) -> u64 {
-        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem)
+        self.spec.task_budget()
     }
 
     /// Plans outputs. Nothing is written.
@@ -122,7 +122,7 @@ impl Session {
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
         limit_allocator();
-        let memory = MemoryTier::new(plan.task_budget());
+        let memory = MemoryTier::new(plan.spec.task_budget());
         let context = Arc::new(TaskContext::open(plan)?.with_memory(&memory)?);
         let mut executor = ThreadExecutor::new(context.clone(), threads.unwrap_or(context.plan.spec.workers as usize), memory);
         let report = Driver::run(context.clone(), &mut executor, options, events, cancel)?;

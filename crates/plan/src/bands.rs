@@ -23,6 +23,8 @@ pub struct Bands {
     pub banded: Vec<bool>,
     /// Those of them that all bands together want only a part of a chunk of: other tasks may want the rest.
     pub shared: Vec<bool>,
+    /// A band is a whole piece of what the pass gives, such as a chunk of its outputs.
+    pub whole_pieces: bool,
     target: u64,
 }
 
@@ -55,11 +57,27 @@ fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
 }
 
 impl Bands {
-    /// The bands of a pass; all of it is one band where bands are not worth it.
-    pub fn of(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass) -> Bands {
-        let leaf = |k: usize| program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
-        let how = |k: usize| leaf(k).filter(|_| !pass.demands[k].is_empty()).map_or(Parts::No, |a| parts(a, &pass.demands[k]));
-        let mut how: Vec<Parts> = (0..program.steps.len()).map(how).collect();
+    /// The bands of a pass whose results are taken in these pieces; a piece is one band where bands are not worth it.
+    pub fn of(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass, pieces: &[Region]) -> Bands {
+        let n = program.steps.len();
+        let none = Bands { banded: vec![false; n], shared: vec![false; n], whole_pieces: false, target: u64::MAX };
+        let (Some(piece), true) = (pieces.get(pieces.len() / 2), pass.tiles.len() > 1) else { return none };
+        let leaf = |k: usize| program.steps[k].read.as_ref().and_then(|name| arrays.get(name)).filter(|_| !pass.demands[k].is_empty());
+        let apart = pieces.len() > 1;
+        let wanted = if apart { none.demands(program, schedule, pass, piece) } else { pass.demands.clone() };
+        // Each chunk belongs to one piece, so that no piece reads what another one has read.
+        let own = |k: usize| {
+            let chunks = |demands: &Demands| {
+                let grid = leaf(k).map(PlanArray::read_grid);
+                grid.map_or(0, |grid| demands[k].iter().map(|r| grid.touched(r).volume()).fold(0, u64::saturating_add))
+            };
+            !apart || chunks(&wanted).saturating_mul(pieces.len() as u64) <= chunks(&pass.demands) / 16 * 17
+        };
+        let how = |k: usize| match leaf(k).map_or(Parts::No, |a| parts(a, &wanted[k])) {
+            Parts::InOrder if !own(k) => Parts::No,
+            other => other,
+        };
+        let mut how: Vec<Parts> = (0..n).map(how).collect();
         let orderly = |k: usize, demands: &[Region]| {
             // A part is most of what lies between its first and its last element, so parts have little in common.
             let (Some(array), [region]) = (leaf(k), demands) else { return demands.is_empty() };
@@ -68,51 +86,55 @@ impl Bands {
             let last = within(&mut region.start.iter().zip(&region.shape).map(|(s, n)| (s + n).saturating_sub(1)));
             (last + 1).saturating_sub(within(&mut region.start.iter().copied())) <= 2 * region.volume()
         };
-        if let Some(mut found) = Self::with(program, schedule, pass, &how, BAND_BYTES, orderly) {
+        let with = |how: &[Parts], size: u64, orderly: &dyn Fn(usize, &[Region]) -> bool| {
+            Self::with(program, schedule, pass, (piece, &wanted), how, size, orderly)
+        };
+        if let Some(mut found) = with(&how, BAND_BYTES, &orderly) {
             let part = |k: usize| {
-                let (array, region) = (leaf(k)?, pass.demands[k].first()?);
+                let (array, region) = (leaf(k)?, wanted[k].first()?);
                 Some(region.shape.iter().zip(array.grid.max_shape()).any(|(n, c)| *n < c))
             };
-            found.shared = (0..how.len()).map(|k| how[k] == Parts::InOrder && part(k).unwrap_or(false)).collect();
+            found.shared = (0..n).map(|k| how[k] == Parts::InOrder && part(k).unwrap_or(false)).collect();
             return found;
         }
         how.iter_mut().filter(|h| **h == Parts::InOrder).for_each(|h| *h = Parts::No);
-        Self::with(program, schedule, pass, &how, SCATTERED_BYTES, |_, _| true).unwrap_or_else(|| Bands {
-            banded: vec![false; how.len()],
-            shared: vec![false; how.len()],
-            target: u64::MAX,
-        })
+        if let Some(found) = with(&how, SCATTERED_BYTES, &|_, _| true) {
+            return found;
+        }
+        let local = |a: &PlanArray| a.in_flight == 0 && !keeps(a);
+        let banded: Vec<bool> = (0..n).map(|k| apart && leaf(k).is_some_and(local) && own(k)).collect();
+        Bands { whole_pieces: banded.contains(&true), banded, ..none }
     }
 
-    /// Bands of some bytes, if leaves are read like this; `None` if that is not worth it.
+    /// Bands of some bytes, if leaves are read like this for a piece and what it needs; `None` if that is not worth it.
     fn with(
         program: &Program,
         schedule: &Schedule,
         pass: &Pass,
+        (piece, wanted): (&Region, &Demands),
         how: &[Parts],
         size: u64,
-        orderly: impl Fn(usize, &[Region]) -> bool,
+        orderly: &dyn Fn(usize, &[Region]) -> bool,
     ) -> Option<Bands> {
-        let (_, whole) = pass.wants.first().filter(|_| pass.tiles.len() > 1)?;
         let banded: Vec<bool> = how.iter().map(|how| *how != Parts::No).collect();
         let bytes = |d: &Demands| -> u64 {
             let of =
                 |k: usize| d[k].iter().fold(0u64, |a, r| a.saturating_add(r.volume().saturating_mul(program.steps[k].ty.dtype.size())));
             (0..d.len()).filter(|&k| how[k] != Parts::No).map(of).fold(0, u64::saturating_add)
         };
-        let all = bytes(&pass.demands);
+        let all = bytes(wanted);
         if all <= 2 * size {
             return None;
         }
-        let target = (whole.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
-        let bands = Bands { shared: vec![false; how.len()], banded, target: target.max(pass.target) };
-        let cut = bands.cut(pass, whole);
+        let target = (piece.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
+        let bands = Bands { shared: vec![false; how.len()], banded, whole_pieces: false, target: target.max(pass.target) };
+        let cut = bands.cut(pass, piece);
         let part = &cut[cut.len() / 2];
         let middle = bands.demands(program, schedule, pass, part);
         // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
         // read again.
         let limit = if how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
-        let again = bytes(&middle) as f64 / part.volume().max(1) as f64 * whole.volume() as f64;
+        let again = bytes(&middle) as f64 / part.volume().max(1) as f64 * piece.volume() as f64;
         let ordered = (0..how.len()).filter(|&k| how[k] != Parts::No).all(|k| orderly(k, &middle[k]));
         (ordered && again <= limit * all as f64).then_some(bands)
     }

@@ -7,9 +7,10 @@
 use crate::bands::Bands;
 use crate::demand::Demands;
 use crate::schedule::{Pass, Schedule};
-use crate::{Plan, PlanArray, Program, Stage, StageOutput};
+use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
 use chunkwise_types::Region;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What a task needs at its worst moment, itemised.
@@ -32,7 +33,7 @@ pub struct Need {
 }
 
 /// Bytes of short runs, or of encoded inner chunks, that are read together.
-const READ_BUFFER: u64 = 8 << 20;
+pub const READ_BUFFER: u64 = 8 << 20;
 
 /// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
@@ -53,6 +54,24 @@ fn under_way(array: &PlanArray) -> u64 {
     array.in_flight.min(all)
 }
 
+/// Blocks that Blosc chooses by itself are not larger than this, and are part of the slack.
+const USUAL_BLOCK: u64 = 1 << 20;
+
+/// What Blosc takes to decode blocks of a size that somebody asked for: three of them.
+fn block_scratch(array: &PlanArray, chunk: u64) -> u64 {
+    fn largest(value: &Value) -> u64 {
+        match value {
+            Value::Object(map) => map.iter().map(|(k, v)| if k == "blocksize" { v.as_u64().unwrap_or(0) } else { largest(v) }).max(),
+            Value::Array(list) => list.iter().map(largest).max(),
+            _ => None,
+        }
+        .unwrap_or(0)
+    }
+    let codecs = ["/metadata/codecs", "/metadata/compressor"];
+    let found = array.metadata.iter().flat_map(|m| codecs.iter().filter_map(|at| m.pointer(at))).map(largest).max().unwrap_or(0);
+    if found > USUAL_BLOCK { found.min(chunk).saturating_mul(3) } else { 0 }
+}
+
 /// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
 /// what can be under way.
 pub fn reading(array: &PlanArray) -> u64 {
@@ -62,7 +81,7 @@ pub fn reading(array: &PlanArray) -> u64 {
         return READ_BUFFER.min(chunk).saturating_add((1 << 20).min(chunk.saturating_mul(24)));
     }
     let chunk = chunk_bytes(array, &array.read_grid());
-    let one = encoded(chunk).saturating_add(chunk);
+    let one = encoded(chunk).saturating_add(chunk).saturating_add(block_scratch(array, chunk));
     if array.inner_chunk.is_none() {
         return one;
     }
@@ -122,15 +141,16 @@ pub fn load_order(arrays: &BTreeMap<String, PlanArray>, program: &Program) -> Ve
     order
 }
 
-/// Bytes of one evaluation of these parts of what a pass wants, one after another: (leaves, reading, tile).
+/// Bytes of one evaluation of what a pass wants, in these pieces, of which some `parts` stand for all: (leaves, reading, tile).
 fn pass_need(
     arrays: &BTreeMap<String, PlanArray>,
     program: &Program,
     schedule: &Schedule,
     pass: &Pass,
+    pieces: &[Region],
     parts: &[Region],
 ) -> (u64, u64, u64) {
-    let bands = Bands::of(arrays, program, schedule, pass);
+    let bands = Bands::of(arrays, program, schedule, pass, pieces);
     // The first band of a part is a largest one, but for a halo on its other side.
     let some: Vec<Demands> = parts
         .iter()
@@ -157,8 +177,8 @@ fn pass_need(
         let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) else { continue };
         leaves = leaves.saturating_add(held(k));
         let reading = reading(array);
-        if bands.banded[k] && !array.raw {
-            let open = cursor(array);
+        if bands.banded[k] && (!array.raw || bands.whole_pieces) {
+            let open = if bands.whole_pieces { 0 } else { cursor(array) };
             leaves = leaves.saturating_add(open);
             opening = opening.max(reading.saturating_sub(open));
         } else {
@@ -263,7 +283,7 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
         // Largest windows sit at either end or inside: first, second, middle and last are all shapes of a regular cut.
         for w in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter(|&w| w < n) {
             let pass = schedule.step_pass(program, phase, &phase.windows[w]);
-            let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &whole(&pass));
+            let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &whole(&pass), &whole(&pass));
             let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
             keep(Need { leaves, reading, accumulators: held.saturating_add(acc), tile, outputs: 0, writing: 0, total }, &mut worst);
         }
@@ -279,7 +299,7 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
     let piecewise = pieces.len() > 1;
     let parts: Vec<Region> =
         if piecewise { piece.into_iter().chain(pieces.get(pieces.len() / 2)).cloned().collect() } else { whole(&pass) };
-    let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &parts);
+    let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &pieces, &parts);
     let outputs: u64 = match piece {
         _ if direct => 0,
         Some(piece) if piecewise => {
@@ -352,9 +372,9 @@ pub fn worst_need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Need {
     worst
 }
 
-impl Plan {
+impl PlanSpec {
     /// Bytes that tasks may use together.
     pub fn task_budget(&self) -> u64 {
-        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem)
+        self.allowed_mem.saturating_sub(self.reserved_mem)
     }
 }

@@ -195,12 +195,7 @@ impl Schedule {
         if touched.volume() > MAX_PIECES {
             return vec![whole.clone()];
         }
-        (0..touched.volume())
-            .filter_map(|k| {
-                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
-                grid.region(&index).intersect(whole)
-            })
-            .collect()
+        touched.indices().filter_map(|index| grid.region(&index).intersect(whole)).collect()
     }
 
     /// The axes in the order in which tiles are cut: leading axes first, but last those where half a region needs nearly as much as the

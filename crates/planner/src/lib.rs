@@ -66,7 +66,7 @@ pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion) -> Result<Plan
     }
     materialise::run(&graph, &mut draft)?;
     stages::run(&graph, &mut draft)?;
-    tasks::run(&mut draft)?;
+    tasks::run(&mut draft);
     layout::run(&mut draft);
     rechunk::run(&mut draft)?;
     split::run(&mut draft)?;

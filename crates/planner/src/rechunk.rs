@@ -98,7 +98,7 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
         tasks::fit_narrow(draft, &mut reader);
         want = demanded(&reader, &copy_name).unwrap_or(want);
     }
-    let budget = draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
+    let budget = draft.spec.task_budget();
     let mut region = clipped(&source);
     let mut best: Option<(Stage, Vec<u64>)> = None;
     loop {

@@ -143,7 +143,7 @@ impl Draft {
 
     /// Bytes that one of the tasks that run at once should use.
     pub fn target(&self) -> u64 {
-        self.spec.allowed_mem.saturating_sub(self.spec.reserved_mem) / self.spec.workers.max(1)
+        self.spec.task_budget() / self.spec.workers.max(1)
     }
 
     /// Makes a node an intermediate array, unless it is an output anyway: then that is read.
@@ -290,7 +290,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     }
     for (_, _, group) in groups {
         let stage = build(graph, draft, &group);
-        let alone = memory::worst_need(&draft.arrays, &stage).total > draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem);
+        let alone = memory::worst_need(&draft.arrays, &stage).total > draft.spec.task_budget();
         if alone && group.len() > 1 {
             // Together they would not fit.
             for root in group {

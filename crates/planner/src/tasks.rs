@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 /// Bytes that a task should write at least, where its chunks are smaller than that.
 const TASK_BYTES: u64 = 32 << 20;
 
-pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
         let mut stage = draft.stages[s].clone();
         // A stage that does not fit yet may do so with a copy to read from: `check` is the last word.
         choose(draft, &mut stage);
         draft.stages[s] = stage;
     }
-    Ok(())
 }
 
 /// Projects every stage again, and refuses the plan if one does not fit.
@@ -61,11 +60,6 @@ fn choose(draft: &mut Draft, stage: &mut Stage) {
     steps(draft, stage);
 }
 
-/// Bytes that tasks may use together.
-fn budget(draft: &Draft) -> u64 {
-    draft.spec.allowed_mem.saturating_sub(draft.spec.reserved_mem)
-}
-
 /// One stored chunk a task.
 fn base(draft: &Draft, stage: &mut Stage) {
     for o in &mut stage.outputs {
@@ -77,7 +71,7 @@ fn base(draft: &Draft, stage: &mut Stage) {
 
 /// Writes down what the largest task of a stage needs.
 pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerError> {
-    let budget = budget(draft);
+    let budget = draft.spec.task_budget();
     let need = memory::worst_need(&draft.arrays, stage);
     stage.projected_mem = need.total;
     stage.notes.retain(|n| !n.starts_with("memory:"));
@@ -126,7 +120,7 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
         return;
     }
     let inner = |array: &str| draft.arrays.get(array).is_some_and(|a| a.role == ArrayRole::Intermediate);
-    let (budget, target) = (budget(draft), draft.target());
+    let (budget, target) = (draft.spec.task_budget(), draft.target());
     let free = stage.outputs.iter().all(|o| inner(&o.array));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
     let mut again = amplification(&draft.arrays, stage);
@@ -212,7 +206,7 @@ fn grow(draft: &Draft, stage: &mut Stage, goal: u64) {
 
 /// Grows the regions beyond one share, up to the whole budget, where chunks are read again and again.
 fn widen(draft: &Draft, stage: &mut Stage) {
-    let budget = budget(draft);
+    let budget = draft.spec.task_budget();
     let reads = total(&reads(&draft.arrays, stage));
     if reads.bytes < 16 << 20 {
         return;

@@ -261,7 +261,7 @@ impl Reader {
         if inner.store.held(&key).is_some() {
             return Ok(IndexState::Known(What::Plain));
         }
-        let wanted: Vec<Vec<u64>> = boxes::indices(&grid.touched(from)).collect();
+        let wanted: Vec<Vec<u64>> = grid.touched(from).indices().collect();
         let numbers = || wanted.iter().map(|i| ravel(i, &layout.counts));
         let (first, last) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
         let n = layout.index_bytes();

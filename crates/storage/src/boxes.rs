@@ -127,11 +127,6 @@ pub(crate) fn copy(source: &[u8], from: (&[u64], &[u64]), target: &mut [u8], to:
     });
 }
 
-/// Every index of a box, in C order.
-pub(crate) fn indices(touched: &Region) -> impl Iterator<Item = Vec<u64>> + '_ {
-    (0..touched.volume()).map(|k| unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
-use crate::read::{READ_GAP, ReadStats};
+use crate::read::{BLOCKWISE, READ_GAP, ReadStats};
 use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
@@ -58,6 +58,12 @@ impl From<StorageError> for Fault {
 }
 
 impl ArrayIo {
+    /// True if a part of a chunk can be read at little more cost than its bytes.
+    pub fn divisible(&self) -> bool {
+        let local = self.0.store.is_local();
+        local && self.0.shard.is_none() && (self.0.raw || self.0.codec.is_blosc() && self.0.codec.bytes > BLOCKWISE)
+    }
+
     /// As [`ArrayIo::read_region`], with what the cursor has; the same cursor must always be used with the same array.
     ///
     /// # Errors
@@ -75,7 +81,7 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
-        for index in boxes::indices(&inner.meta.grid.touched(region)) {
+        for index in inner.meta.grid.touched(region).indices() {
             let chunk = inner.meta.grid.region(&index);
             let Some(common) = chunk.intersect(region) else { continue };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));

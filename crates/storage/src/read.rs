@@ -39,7 +39,7 @@ pub const READ_GAP: u64 = 64 << 10;
 pub const READ_BUFFER: u64 = 8 << 20;
 
 /// Chunks of more decoded bytes than this are decoded block by block.
-const BLOCKWISE: usize = 1 << 20;
+pub(crate) const BLOCKWISE: usize = 1 << 20;
 
 /// Runs that are read together at most, so that the list of them stays small.
 const MAX_PIECES: usize = 1 << 14;
@@ -67,7 +67,7 @@ impl ArrayIo {
         if inner.codec.is_blosc() && inner.shard.is_none() && inner.codec.bytes > BLOCKWISE {
             return self.read_piece(region, &mut Cursor::default(), out);
         }
-        for index in boxes::indices(&inner.meta.grid.touched(region)) {
+        for index in inner.meta.grid.touched(region).indices() {
             self.read_one(&index, region, out, &mut stats)?;
         }
         Ok(stats)
@@ -182,7 +182,7 @@ impl ArrayIo {
     ) -> Result<Option<u64>, StorageError> {
         let store = &self.0.store;
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
-        let chunks: Vec<Vec<u64>> = boxes::indices(&grid.touched(from)).collect();
+        let chunks: Vec<Vec<u64>> = grid.touched(from).indices().collect();
         let numbers: Vec<u64> = chunks.iter().map(|i| ravel(i, &layout.counts)).collect();
         let Entries { entries, bytes: mut read } = match layout.read_entries(store, key, &numbers) {
             Ok(Some(found)) => found,

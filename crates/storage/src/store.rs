@@ -127,6 +127,11 @@ impl Store {
         Key::parse(full.trim_matches('/')).map_err(|e| StorageError::Url { url: self.url(key), problem: e.to_string() })
     }
 
+    /// True for a folder of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.location.local_path().is_some()
+    }
+
     /// The file of a key, if this is the local filesystem.
     fn file(&self, key: &str) -> Option<PathBuf> {
         let folder = self.location.local_path()?;

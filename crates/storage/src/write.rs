@@ -1,7 +1,7 @@
 //! Writing whole chunks, each one whole or not at all.
 
 use crate::StorageError;
-use crate::boxes::{self, Elements};
+use crate::boxes::Elements;
 use crate::chunks::ArrayIo;
 use crate::shard::ShardLayout;
 use chunkwise_types::{ChunkGrid, Region, volume};
@@ -55,7 +55,7 @@ impl ArrayIo {
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
         let held = Region::full(&region.shape);
         let mut shard = layout.builder((volume(&region.shape) * item) as usize);
-        for index in boxes::indices(&Region::full(&layout.counts)) {
+        for index in Region::full(&layout.counts).indices() {
             let Some(part) = grid.region(&index).intersect(&held) else {
                 shard.skip();
                 continue;

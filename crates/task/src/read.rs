@@ -6,41 +6,46 @@ use chunkwise_plan::memory;
 use chunkwise_storage::{ReadStats, StorageError};
 use chunkwise_types::Region;
 
+// The projection counts the buffers that storage reads through.
+const _: () = assert!(memory::READ_BUFFER == chunkwise_storage::READ_BUFFER);
+
 /// Regions of less than this are not worth another thread.
 const WORTHWHILE: usize = 8 << 20;
 
+/// Bytes that a reader of parts of chunks takes for blocks of them.
+const BLOCKS: u64 = 16 << 20;
+
 /// Reads a region. While cores are idle, because the budget has room for no other task, and while the budget has room for the buffers of
-/// further readers, the rows of chunks are shared out among those cores.
+/// further readers, the rows are shared out among those cores.
 pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &mut [u8]) -> Result<ReadStats, StorageError> {
     let (io, array) = (ctx.array(name), &ctx.plan.arrays[name]);
     let alone = |out: &mut [u8]| io.read_region(region, out);
-    // Rows of chunks lie one after another in the block if everything in front of their axis has length 1.
+    // Rows lie one after another in the block if everything in front of their axis has length 1.
     let Some(axis) = region.shape.iter().position(|&n| n > 1).filter(|_| out.len() >= WORTHWHILE) else { return alone(out) };
-    let cuts = &array.grid.0[axis];
-    let rows: Vec<u64> = cuts.touched(region.start[axis], region.shape[axis]).collect();
-    let Some(memory) = ctx.memory().filter(|_| rows.len() > 1) else { return alone(out) };
-    let lent = borrow(rows.len() - 1);
-    let beside = memory::reading(array).saturating_mul(lent.count as u64);
+    let (start, len) = (region.start[axis], region.shape[axis]);
+    let Some(memory) = ctx.memory() else { return alone(out) };
+    // Where rows of chunks start; anywhere, if a part of a chunk costs no more than its bytes.
+    let cuts: Vec<u64> = match io.divisible() {
+        true => (0..len.min(64)).map(|k| start + k * len / len.min(64)).collect(),
+        false => array.grid.0[axis].touched(start, len).map(|c| array.grid.0[axis].bounds(c).0.max(start)).collect(),
+    };
+    let lent = borrow(cuts.len() - 1);
+    let each = if io.divisible() { BLOCKS } else { memory::reading(array) };
+    let beside = each.saturating_mul(lent.count as u64);
     if lent.count == 0 || !memory.reserve_spare(beside) {
         return alone(out);
     }
-    let row = out.len() / region.shape[axis] as usize;
-    let end = region.start[axis] + region.shape[axis];
+    let row = out.len() / len as usize;
+    let share = cuts.len().div_ceil(lent.count + 1);
     let mut parts: Vec<(Region, &mut [u8])> = Vec::new();
-    let (mut rest, mut from) = (out, region.start[axis]);
-    for share in rows.chunks(rows.len().div_ceil(lent.count + 1)) {
-        let to = share
-            .last()
-            .map_or(end, |&last| {
-                let (start, len) = cuts.bounds(last);
-                start + len
-            })
-            .min(end);
+    let mut rest = out;
+    for first in (0..cuts.len()).step_by(share) {
+        let (from, to) = (cuts[first], cuts.get(first + share).copied().unwrap_or(start + len));
         let (now, after) = rest.split_at_mut((to - from) as usize * row);
         let mut part = region.clone();
         (part.start[axis], part.shape[axis]) = (from, to - from);
         parts.push((part, now));
-        (rest, from) = (after, to);
+        rest = after;
     }
     let results: Vec<Result<ReadStats, StorageError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = parts.into_iter().map(|(part, out)| scope.spawn(move || io.read_region(&part, out))).collect();

@@ -9,7 +9,7 @@ use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
 use chunkwise_storage::{ChunkWritten, Cursor, Elements, ReadStats, Reader, StorageError, Uploads};
-use chunkwise_types::{Region, unravel};
+use chunkwise_types::Region;
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes that this task needs, known before it reads anything.
@@ -38,8 +38,8 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     };
     let regions = s.task_regions(task);
     let need = memory::need(&ctx.plan.arrays, s, &regions).total;
-    if need > ctx.plan.task_budget() {
-        return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.task_budget() });
+    if need > ctx.plan.spec.task_budget() {
+        return Err(TaskError::Memory { stage, task, need, budget: ctx.plan.spec.task_budget() });
     }
     let chunks = |(o, r): (&StageOutput, &Region)| ctx.plan.arrays[&o.array].grid.touched(r).volume();
     let many = s.outputs.iter().zip(&regions).map(chunks).fold(0, u64::saturating_add) > 1;
@@ -67,14 +67,21 @@ struct Evaluation<'s> {
 }
 
 impl<'s> Evaluation<'s> {
-    fn new(ctx: &TaskContext, program: &'s Program, schedule: &'s Schedule, pass: &'s Pass) -> Result<Self, (usize, KernelError)> {
-        let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass);
+    fn new(
+        ctx: &TaskContext,
+        program: &'s Program,
+        schedule: &'s Schedule,
+        pass: &'s Pass,
+        pieces: &[Region],
+    ) -> Result<Self, (usize, KernelError)> {
+        let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass, pieces);
         let prepared = Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)?;
         Ok(Evaluation { schedule, pass, bands, prepared })
     }
 
-    fn banded(&self) -> bool {
-        self.bands.banded.contains(&true)
+    /// Leaves are read for parts of a piece.
+    fn in_bands(&self) -> bool {
+        !self.bands.whole_pieces && self.bands.banded.contains(&true)
     }
 }
 
@@ -166,7 +173,7 @@ impl Run<'_> {
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
                     read = match self.readers.get_mut(&k) {
                         Some(reader) => reader.read_region(region, bytes)?,
-                        None if banded => {
+                        None if banded && !bands.whole_pieces => {
                             let cursor = self.cursors.entry(k).or_insert_with(|| Cursor::new(bands.shared[k]));
                             io.read_piece(region, cursor, bytes)?
                         }
@@ -193,7 +200,7 @@ impl Run<'_> {
         mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
     ) -> Result<(), TaskError> {
         for band in e.bands.cut(e.pass, part) {
-            if e.banded() {
+            if e.in_bands() {
                 let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
                 self.load(&demands, &e.bands, true, known)?;
             }
@@ -239,7 +246,8 @@ impl Run<'_> {
             let mut announced = None;
             for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
-                let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+                let pieces: Vec<Region> = pass.wants.first().map(|(_, r)| r.clone()).into_iter().collect();
+                let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
                 self.load(&pass.demands, &e.bands, false, &mut known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {
@@ -260,24 +268,29 @@ impl Run<'_> {
             }
         }
         let pass = schedule.output_pass(self.program);
-        let mut e = Evaluation::new(self.ctx, program, &schedule, &pass).map_err(|(k, e)| self.kernel(k)(e))?;
+        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
+        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
+        let pieces = schedule.pieces(&pass, &grids);
+        let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
         self.load(&pass.demands, &e.bands, false, &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
             let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
-        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
-        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let mut written = Vec::new();
-        for piece in schedule.pieces(&pass, &grids) {
+        for piece in pieces {
             let whole: Vec<(usize, Region)> = pass.wants.iter().map(|(k, _)| (*k, piece.clone())).collect();
             if let Some(there) = self.there(stage, &whole) {
                 written.extend(there);
                 continue;
             }
             let at = vec![piece.clone(); whole.len()];
-            let out = if !e.banded() && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
+            if e.bands.whole_pieces {
+                let demands = e.bands.demands(self.program, &schedule, &pass, &piece);
+                self.load(&demands, &e.bands, true, &mut known)?;
+            }
+            let out = if !e.in_bands() && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
                 // A fused program makes its own, smaller tiles: its outputs are the only blocks.
                 e.prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
             } else {
@@ -300,8 +313,7 @@ impl Run<'_> {
         let mut found = Vec::new();
         for (output, (_, region)) in stage.outputs.iter().zip(regions) {
             let touched = self.ctx.plan.arrays[&output.array].grid.touched(region);
-            for k in 0..touched.volume() {
-                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
+            for index in touched.indices() {
                 found.push(self.watch.have(&output.array, &index)?);
             }
         }
@@ -322,9 +334,8 @@ impl Run<'_> {
             let io = self.ctx.array(&output.array);
             let grid = &self.ctx.plan.arrays[&output.array].grid;
             let touched = grid.touched(region);
-            for k in 0..touched.volume() {
+            for index in touched.indices() {
                 self.check()?;
-                let index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
                 if let Some(chunk) = self.watch.have(&output.array, &index) {
                     written.push(chunk);
                     continue;

@@ -41,6 +41,16 @@ pub fn unravel(mut position: u64, shape: &[u64]) -> Vec<u64> {
 }
 
 impl Region {
+    /// Every index of the region, in C order.
+    ///
+    /// ```
+    /// let region = chunkwise_types::Region { start: vec![3, 5], shape: vec![1, 2] };
+    /// assert_eq!(region.indices().collect::<Vec<_>>(), [[3, 5], [3, 6]]);
+    /// ```
+    pub fn indices(&self) -> impl Iterator<Item = Vec<u64>> + '_ {
+        (0..self.volume()).map(|k| crate::unravel(k, &self.shape).iter().zip(&self.start).map(|(a, b)| a + b).collect())
+    }
+
     /// A region from its first index and its shape.
     pub fn new(start: Vec<u64>, shape: Vec<u64>) -> Self {
         debug_assert_eq!(start.len(), shape.len());

@@ -1,0 +1,66 @@
+"""Chunks of many megabytes, which are read in bands, decoded block by block, or taken piece by piece: the same as NumPy, whatever the codec.
+
+Integers are compared exactly; the wave of values is different in every row and column, so that an element out of place is seen.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+from harness import chunkwise, read_array, write_pipeline
+from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
+
+SHAPE = (12, 300, 500)
+CODECS = {
+    "raw": None,
+    "lz4": BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+    "bits": BloscCodec(cname="zstd", clevel=1, shuffle="bitshuffle"),
+    "blocks": BloscCodec(cname="lz4", clevel=1, shuffle="noshuffle", blocksize=100_000),
+    "one block": BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", blocksize=8_000_000),
+    "zstd": ZstdCodec(level=1),
+    "gzip": GzipCodec(level=1),
+}
+CHUNKS = {"whole rows": (5, 300, 500), "columns": (12, 300, 170), "all": SHAPE}
+# Expression, the same in NumPy, chunks of the output.
+WORK = {
+    "sum": ("x + 2 * y", lambda x, y: x + 2 * y, (5, 300, 500)),
+    "halves": ("x - y", lambda x, y: x - y, (5, 151, 500)),
+    "reversed": ("x[::-1] + y", lambda x, y: x[::-1] + y, (6, 300, 500)),
+    "sliced": ("x[1:11, 37:290, 3:] * 2", lambda x, y: x[1:11, 37:290, 3:] * 2, (4, 253, 497)),
+    "transposed": ("transpose(x) + 1", lambda x, y: x.transpose() + 1, (500, 300, 4)),
+    "rolled": ("roll(x, 7, axis=1) - x", lambda x, y: np.roll(x, 7, axis=1) - x, (5, 300, 500)),
+    "total": ("sum(x)", lambda x, y: x.sum(), ()),
+    "time": ("sum(x, axis=0)", lambda x, y: x.sum(axis=0), (300, 500)),
+    "rows": ("max(x * y, axis=2)", lambda x, y: (x * y).max(axis=2), (12, 300)),
+    "middle": ("sum(x, axis=1) + min(y, axis=1)", lambda x, y: x.sum(axis=1) + y.min(axis=1), (12, 500)),
+    "deviation": ("x - max(y, axis=0)", lambda x, y: x - y.max(axis=0), (5, 300, 500)),
+}
+
+
+def wave(seed):
+    t, y, x = np.ogrid[: SHAPE[0], : SHAPE[1], : SHAPE[2]]
+    noise = np.random.default_rng(seed).integers(0, 3, SHAPE)
+    return (t * 1_000_003 + y * 4_099 + x * 7 + noise).astype("int64")
+
+
+@pytest.fixture(scope="module")
+def expected():
+    x, y = wave(1), wave(2)
+    return x, y, {name: function(x, y) for name, (_, function, _) in WORK.items()}
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("codec", CODECS)
+def test_equal_to_numpy_for_every_codec(tmp_path, expected, codec, chunks):
+    *arrays, results = expected
+    for name, values in zip("xy", arrays):
+        array = zarr.create_array(str(tmp_path / "in.zarr" / name), shape=SHAPE, chunks=CHUNKS[chunks], dtype="int64", compressors=CODECS[codec])
+        array[...] = values
+    outputs = {f"out.zarr/{name}": {"array": text, "chunks": list(grid)} for name, (text, _, grid) in WORK.items()}
+    pipeline = write_pipeline(tmp_path, {name: f"in.zarr/{name}" for name in "xy"}, {}, outputs)
+    for memory, workers in (("250MB", 2), ("1GB", 4)):
+        done = chunkwise("run", pipeline, "--allowed-mem", memory, "--workers", workers, "--overwrite", "--json").ok()
+        assert json.loads(done.stdout)["peak_memory"] < {"250MB": 250e6, "1GB": 1e9}[memory]
+        for name, result in results.items():
+            np.testing.assert_array_equal(read_array(tmp_path / "out.zarr" / name), result, err_msg=f"{name}, {memory}")
