@@ -44,13 +44,7 @@ fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
     match (array.raw, demand) {
         // What comes from object stores is asked for early and in large pieces instead.
         _ if keeps(array) || array.in_flight > 0 => Parts::No,
-        (true, _) => {
-            if local {
-                Parts::Ranges
-            } else {
-                Parts::No
-            }
-        }
+        (true, _) if local => Parts::Ranges,
         (false, [region]) if array.inner_chunk.is_none() && array.grid.touched(region).volume() == 1 => Parts::InOrder,
         _ => Parts::No,
     }

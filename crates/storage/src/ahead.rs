@@ -6,13 +6,12 @@
 //! shard is a range that counts from the end.
 
 use crate::StorageError;
-use crate::boxes;
 use crate::chunks::ArrayIo;
+use crate::raw::{cut_runs, place_runs};
 use crate::read::{READ_BUFFER, READ_GAP, ReadStats};
 use crate::remote::Fetched;
 use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::store::Pending;
-use bytes::Bytes;
 use chunkwise_types::{ChunkGrid, Region, ravel, unravel};
 use object_store::GetRange;
 use std::collections::VecDeque;
@@ -385,124 +384,15 @@ impl Reader {
                 for (entry, chunk) in chunks {
                     let at = (entry.offset - range.start) as usize;
                     let data = f.data.slice(at..at + entry.len as usize);
-                    self.place_inner(&key, &from, &chunk, Some(data), out, to)?;
+                    io.place_inner(&key, &from, &chunk, Some(data), out, to)?;
                 }
             }
-            (What::Missing { chunk }, _) => self.place_inner(&key, &from, &chunk, None, out, to)?,
+            (What::Missing { chunk }, _) => io.place_inner(&key, &from, &chunk, None, out, to)?,
             (What::Nothing | What::Chunk | What::Runs { .. } | What::Inner { .. }, None) | (What::Nothing, Some(_)) => {
                 self.io.may_be_absent(&key)?;
                 self.io.fill(out, to, &from.shape);
             }
         }
         Ok(())
-    }
-
-    fn place_inner(
-        &self,
-        key: &str,
-        from: &Region,
-        chunk: &[u64],
-        data: Option<Bytes>,
-        out: &mut [u8],
-        to: (&[u64], &[u64]),
-    ) -> Result<(), StorageError> {
-        let Some(layout) = &self.io.0.shard else { return Ok(()) };
-        let chunk = ChunkGrid::regular(&self.io.0.meta.grid.stored_shape(), &layout.codec.shape).region(chunk);
-        let Some(common) = chunk.intersect(from) else { return Ok(()) };
-        let inside = common.relative_to(&chunk);
-        let at: Vec<u64> = common.relative_to(from).start.iter().zip(to.1).map(|(a, b)| a + b).collect();
-        match data {
-            Some(data) => layout
-                .codec
-                .decode_box(data, &inside.start, &inside.shape, out, (to.0, &at))
-                .map_err(|e| self.io.corrupt(key, format!("its inner chunk {:?}: {e}", chunk.start))),
-            None => {
-                self.io.fill(out, (to.0, &at), &inside.shape);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Cuts the runs of a box of a raw chunk into ranges: runs that are near to each other together, long ones into several.
-fn cut_runs(from: &Region, chunk: &[u64], to: (&[u64], &[u64]), item: usize, each: &mut dyn FnMut(Range<u64>, Range<u64>)) {
-    let mut open: Option<(Range<u64>, Range<u64>)> = None;
-    let mut number = 0u64;
-    let _ = boxes::runs(&from.shape, item, (chunk, &from.start), to, |s, _, n| {
-        let (mut s, end) = (s as u64, (s + n) as u64);
-        match &mut open {
-            Some((range, numbers)) if s - range.end <= READ_GAP && end - range.start <= READ_BUFFER => {
-                (range.end, numbers.end) = (end, number + 1);
-            }
-            _ => {
-                if let Some((range, numbers)) = open.take() {
-                    each(range, numbers);
-                }
-                while end - s > READ_BUFFER {
-                    each(s..s + READ_BUFFER, number..number + 1);
-                    s += READ_BUFFER;
-                }
-                open = Some((s..end, number..number + 1));
-            }
-        }
-        number += 1;
-        Ok::<(), std::convert::Infallible>(())
-    });
-    if let Some((range, numbers)) = open {
-        each(range, numbers);
-    }
-}
-
-/// Puts the runs of a range of a raw chunk into place.
-fn place_runs(
-    data: &[u8],
-    range: Range<u64>,
-    numbers: Range<u64>,
-    (from, chunk): (&Region, &[u64]),
-    out: &mut [u8],
-    to: (&[u64], &[u64]),
-    item: usize,
-) {
-    let (start, end) = (range.start as usize, range.end as usize);
-    let _ = boxes::runs_between(numbers, &from.shape, item, (chunk, &from.start), to, |s, t, n| {
-        let (a, b) = (s.max(start), (s + n).min(end));
-        if a < b {
-            out[t + a - s..t + b - s].copy_from_slice(&data[a - start..b - start]);
-        }
-        Ok::<(), std::convert::Infallible>(())
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every element of a box arrives, whatever the ranges are cut like.
-    #[test]
-    fn ranges_hold_all_runs() {
-        let chunk = [7u64, 300, 1100];
-        let item = 8usize;
-        let bytes: Vec<u8> = (0..7 * 300 * 1100 * 8u32).map(|i| (i.wrapping_mul(2654435761) >> 24) as u8).collect();
-        for (start, shape) in [
-            ([0, 0, 0], [7, 300, 1100]),
-            ([1, 0, 0], [4, 300, 1100]),
-            ([0, 3, 5], [7, 200, 1000]),
-            ([2, 10, 1099], [5, 280, 1]),
-            ([6, 299, 1099], [1, 1, 1]),
-        ] {
-            let from = Region { start: start.to_vec(), shape: shape.to_vec() };
-            let n = from.volume() as usize * item;
-            let mut expected = vec![0u8; n];
-            boxes::copy(&bytes, (&chunk, &start), &mut expected, (&shape, &[0, 0, 0]), &shape, item);
-            let mut found = vec![0u8; n];
-            let mut ranges = Vec::new();
-            cut_runs(&from, &chunk, (&shape, &[0, 0, 0]), item, &mut |r, k| ranges.push((r, k)));
-            for (r, k) in ranges {
-                assert!(r.end - r.start <= READ_BUFFER);
-                let data = &bytes[r.start as usize..r.end as usize];
-                place_runs(data, r.clone(), k, (&from, &chunk), &mut found, (&shape, &[0, 0, 0]), item);
-            }
-            assert!(found == expected, "{start:?} {shape:?}");
-        }
     }
 }

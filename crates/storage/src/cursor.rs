@@ -5,15 +5,14 @@ use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
-use crate::read::{BLOCKWISE, READ_GAP, ReadStats};
+use crate::read::{BLOCKWISE, ReadStats};
 use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
 
 /// What a reader keeps of the chunk that it reads from.
 ///
-/// Uncompressed chunks: the open file. Blosc: the open file, or the encoded bytes where there is none, and the last block. Other codecs:
-/// the decoded chunk. Pieces that go through a chunk from its first to its last element decode every part of it once.
+/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every part of it once.
 #[derive(Default)]
 pub struct Cursor {
     chunk: Option<(Vec<u64>, Opened)>,
@@ -86,17 +85,17 @@ impl ArrayIo {
             let Some(common) = chunk.intersect(region) else { continue };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
             let key = self.chunk_key(&index);
-            let result = self.read_box(cursor, index, &key, &from, out, (&region.shape, &to.start));
-            stats.bytes_read += result.map_err(|fault| match fault {
+            stats.chunks += 1;
+            self.read_box(cursor, index, &key, &from, out, (&region.shape, &to.start), &mut stats).map_err(|fault| match fault {
                 Fault::Storage(e) => e,
                 Fault::Damaged(detail) => self.corrupt(&key, detail),
             })?;
-            stats.chunks += 1;
         }
         Ok(stats)
     }
 
-    /// Reads a box of a chunk, and says how many encoded bytes were read.
+    /// Reads a box of a chunk.
+    #[allow(clippy::too_many_arguments)]
     fn read_box(
         &self,
         cursor: &mut Cursor,
@@ -105,17 +104,17 @@ impl ArrayIo {
         from: &Region,
         out: &mut [u8],
         to: (&[u64], &[u64]),
-    ) -> Result<u64, Fault> {
+        stats: &mut ReadStats,
+    ) -> Result<(), Fault> {
         let inner = &*self.0;
         let item = inner.meta.dtype.size() as usize;
         let shape = &inner.codec.shape;
-        let mut read = 0;
         let Cursor { chunk, scratch, held, shared } = cursor;
         if chunk.as_ref().is_none_or(|(open, _)| *open != index) {
             // Before the next one takes memory.
             *chunk = None;
             held.0 = 0..0;
-            let opened = self.open_chunk(key, *shared, &mut read)?;
+            let opened = self.open_chunk(key, *shared, stats)?;
             *chunk = Some((index, opened));
         }
         match chunk.as_ref().map(|(_, opened)| opened) {
@@ -124,22 +123,10 @@ impl ArrayIo {
                 self.fill(out, to, &from.shape);
             }
             Some(Opened::Whole(data)) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
-            Some(Opened::Raw(object)) => {
-                if (boxes::run_bytes(&from.shape, shape, to.0, item) as u64) < READ_GAP {
-                    let found = self.read_raw(key, from, out, to)?;
-                    if found.is_none() {
-                        self.may_be_absent(key)?;
-                    }
-                    return Ok(found.unwrap_or(0));
-                }
-                boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
-                    read += object.read(&inner.store, key, s as u64, &mut out[t..t + n])?;
-                    Ok::<(), Fault>(())
-                })?;
-            }
+            Some(Opened::Raw(object)) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
             Some(Opened::Blosc(object, frame)) => {
                 let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
-                    read += object.read(&inner.store, key, at, out)?;
+                    stats.bytes_read += object.read(&inner.store, key, at, out)?;
                     Ok(())
                 };
                 boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| match frame.plain() {
@@ -148,28 +135,23 @@ impl ArrayIo {
                 })?;
             }
         }
-        Ok(read)
+        Ok(())
     }
 
-    fn open_chunk(&self, key: &str, shared: bool, read: &mut u64) -> Result<Opened, Fault> {
+    fn open_chunk(&self, key: &str, shared: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
         let inner = &*self.0;
         let shared = inner.cache.as_ref().filter(|_| shared && !inner.raw);
         if let Some(data) = shared.and_then(|cache| cache.cached(&inner.store.url(key))) {
             return Ok(Opened::Whole(data));
         }
         let Some(object) = inner.store.open_object(key)? else { return Ok(Opened::Missing) };
-        if let Object::Memory(data) = &object {
-            *read += data.len() as u64;
-        }
+        stats.gets += 1;
         if inner.raw {
-            return match object.len() {
-                n if n == inner.codec.bytes as u64 => Ok(Opened::Raw(object)),
-                n => Err(Fault::Damaged(format!("it has {n} bytes instead of {}", inner.codec.bytes))),
-            };
+            return Ok(Opened::Raw(object));
         }
         if inner.codec.is_blosc() {
             let frame = Frame::open(object.len(), inner.codec.bytes, |at, out| {
-                *read += object.read(&inner.store, key, at, out)?;
+                stats.bytes_read += object.read(&inner.store, key, at, out)?;
                 Ok::<(), Fault>(())
             })?;
             if let Some(frame) = frame {
@@ -177,10 +159,13 @@ impl ArrayIo {
             }
         }
         let data = match object {
-            Object::Memory(data) => data,
-            Object::File(..) => {
+            Object::Memory(data) => {
+                stats.bytes_read += data.len() as u64;
+                data
+            }
+            Object::File(..) | Object::Remote(_) => {
                 let mut data = vec![0u8; object.len() as usize];
-                *read += object.read(&inner.store, key, 0, &mut data)?;
+                stats.bytes_read += object.read(&inner.store, key, 0, &mut data)?;
                 data.into()
             }
         };

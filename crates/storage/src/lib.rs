@@ -17,6 +17,7 @@ mod local;
 mod location;
 mod meta;
 mod object;
+mod raw;
 mod read;
 mod remote;
 mod shard;

@@ -2,23 +2,12 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// True if the error says that there is no such object.
 pub(crate) fn is_missing(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
-}
-
-/// Reads the spans of a file into `out` at their places.
-pub(crate) fn read_spans(path: &Path, spans: &[(Range<u64>, usize)], out: &mut [u8]) -> Result<()> {
-    let file = File::open(path)?;
-    for (range, at) in spans {
-        let len = (range.end - range.start) as usize;
-        read_at(&file, &mut out[*at..*at + len], range.start)?;
-    }
-    Ok(())
 }
 
 #[cfg(unix)]

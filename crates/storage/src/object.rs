@@ -4,39 +4,69 @@ use crate::{StorageError, Store, local};
 use bytes::Bytes;
 use std::fs::File;
 
-/// An object whose byte ranges can be had one after another: a local file, or one that is in memory as a whole.
+/// An object whose byte ranges can be had one after another.
 pub(crate) enum Object {
     /// A file and its size.
     File(File, u64),
     /// The bytes.
     Memory(Bytes),
+    /// The size of an object whose ranges are asked for one by one.
+    Remote(u64),
 }
 
 impl Object {
     /// The bytes of the object.
     pub fn len(&self) -> u64 {
         match self {
-            Object::File(_, size) => *size,
+            Object::File(_, size) | Object::Remote(size) => *size,
             Object::Memory(data) => data.len() as u64,
         }
     }
 
-    /// Fills `out` from a place in the object, and says how many bytes the store was asked for.
+    /// Fills `out` from a place in the object, and says how many bytes that was.
     pub fn read(&self, store: &Store, key: &str, at: u64, out: &mut [u8]) -> Result<u64, StorageError> {
-        let short = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-        let done = match self {
+        let failed = |e| StorageError::of_io("read", store.url(key), &e);
+        match self {
             Object::File(file, _) => {
                 store.count_read(out.len() as u64);
-                local::read_at(file, out, at).map(|()| out.len() as u64)
+                local::read_at(file, out, at).map_err(failed)?;
             }
-            Object::Memory(data) => match usize::try_from(at).ok().and_then(|at| data.get(at..)?.get(..out.len())) {
-                Some(from) => {
-                    out.copy_from_slice(from);
-                    Ok(0)
-                }
-                None => Err(short()),
-            },
-        };
-        done.map_err(|e| StorageError::of_io("read", store.url(key), &e))
+            Object::Memory(data) => {
+                let from = usize::try_from(at).ok().and_then(|at| data.get(at..)?.get(..out.len()));
+                out.copy_from_slice(from.ok_or_else(|| failed(std::io::ErrorKind::UnexpectedEof.into()))?);
+            }
+            Object::Remote(_) => store.read_range(key, at, out)?,
+        }
+        Ok(out.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::{Location, MemoryTier, Store};
+
+    #[test]
+    fn ranges_are_the_same_wherever_the_object_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::parse(folder.path().to_str().unwrap(), None).unwrap();
+        let (tier, plain) = (MemoryTier::new(1000), Store::open(&location).unwrap());
+        let data: Vec<u8> = (0..=255).collect();
+        plain.put("file", &data[..]).unwrap();
+        plain.clone().with_memory(tier.clone()).put("held", &data[..]).unwrap();
+        assert_eq!(plain.size("held").unwrap(), None);
+        let store = plain.with_memory(tier);
+        for key in ["file", "held"] {
+            let object = store.open_object(key).unwrap().unwrap();
+            assert_eq!(object.len(), 256);
+            for (at, n) in [(0, 3), (10, 100), (253, 3), (256, 0)] {
+                let mut out = vec![9; n];
+                object.read(&store, key, at, &mut out).unwrap();
+                assert_eq!(out, data[at as usize..][..n], "{key} {at} {n}");
+            }
+            assert!(object.read(&store, key, 254, &mut [0; 3]).is_err());
+            assert!(object.read(&store, key, 1 << 60, &mut [0; 3]).is_err());
+        }
+        assert!(store.open_object("neither").unwrap().is_none());
     }
 }

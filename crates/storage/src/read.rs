@@ -4,9 +4,10 @@ use crate::StorageError;
 use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::cursor::Cursor;
+use crate::object::Object;
 use crate::shard::{Entries, Entry, ShardError, ShardLayout};
+use bytes::Bytes;
 use chunkwise_types::{ChunkGrid, Region, ravel};
-use std::ops::Range;
 
 /// What a read moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,9 +42,6 @@ pub const READ_BUFFER: u64 = 8 << 20;
 /// Chunks of more decoded bytes than this are decoded block by block.
 pub(crate) const BLOCKWISE: usize = 1 << 20;
 
-/// Runs that are read together at most, so that the list of them stays small.
-const MAX_PIECES: usize = 1 << 14;
-
 impl ArrayIo {
     /// Reads a region into `out`: C order, dense, native endian, `region.volume() * dtype.size()` bytes. Chunks that are not stored
     /// read as the fill value.
@@ -76,23 +74,25 @@ impl ArrayIo {
     /// Reads what a region needs of one chunk.
     pub(crate) fn read_one(&self, index: &[u64], region: &Region, out: &mut [u8], stats: &mut ReadStats) -> Result<(), StorageError> {
         let inner = &*self.0;
-        {
-            let chunk = inner.meta.grid.region(index);
-            let Some(common) = chunk.intersect(region) else { return Ok(()) };
-            let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
-            let key = self.chunk_key(index);
-            (stats.chunks, stats.gets) = (stats.chunks + 1, stats.gets + 1);
-            let found = match &inner.shard {
-                Some(layout) => self.read_shard(layout, &key, &from, out, (&region.shape, &to.start))?,
-                None if inner.raw => self.read_raw(&key, &from, out, (&region.shape, &to.start))?,
-                None => self.read_encoded(&key, &from, out, (&region.shape, &to.start))?,
-            };
-            match found {
-                Some(n) => stats.bytes_read += n,
-                None => {
-                    self.may_be_absent(&key)?;
-                    self.fill(out, (&region.shape, &to.start), &from.shape);
-                }
+        let chunk = inner.meta.grid.region(index);
+        let Some(common) = chunk.intersect(region) else { return Ok(()) };
+        let (from, at) = (common.relative_to(&chunk), common.relative_to(region).start);
+        let (key, to) = (self.chunk_key(index), (&region.shape[..], &at[..]));
+        (stats.chunks, stats.gets) = (stats.chunks + 1, stats.gets + 1);
+        let found = if inner.shard.is_none() && !inner.raw {
+            self.read_encoded(&key, &from, out, to)?
+        } else {
+            match (inner.store.open_object(&key)?, &inner.shard) {
+                (None, _) => None,
+                (Some(object), Some(layout)) => Some(self.read_shard(&object, layout, &key, &from, out, to)?),
+                (Some(object), None) => Some(self.read_raw(&object, &key, &from, out, to)?),
+            }
+        };
+        match found {
+            Some(n) => stats.bytes_read += n,
+            None => {
+                self.may_be_absent(&key)?;
+                self.fill(out, to, &from.shape);
             }
         }
         Ok(())
@@ -122,100 +122,32 @@ impl ArrayIo {
         Ok(Some(n))
     }
 
-    /// Reads the runs of a box of a chunk that is stored as it is in memory. `None` if it is not stored.
-    pub(crate) fn read_raw(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
-        let inner = &*self.0;
-        let item = inner.meta.dtype.size() as usize;
-        let shape = &inner.codec.shape;
-        match inner.store.size(key)? {
-            None => return Ok(None),
-            Some(n) if n != inner.codec.bytes as u64 => {
-                return Err(self.corrupt(key, format!("it has {n} bytes instead of {}", inner.codec.bytes)));
-            }
-            Some(_) => {}
-        }
-        let mut spans: Vec<(Range<u64>, usize)> = Vec::new();
-        let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
-        let mut read = 0u64;
-        // Long runs are read into place; short ones are read together with the gaps between them, through a bounded buffer.
-        let long = boxes::run_bytes(&from.shape, shape, to.0, item) as u64 >= READ_GAP;
-        let mut missing = false;
-        let mut flush = |pieces: &mut Vec<(usize, usize, usize)>, out: &mut [u8]| -> Result<(), StorageError> {
-            let (Some(&(first, ..)), Some(&(last, _, n))) = (pieces.first(), pieces.last()) else { return Ok(()) };
-            let mut buffer = vec![0u8; last + n - first];
-            read += buffer.len() as u64;
-            missing |= !inner.store.read_spans(key, &[(first as u64..(last + n) as u64, 0)], &mut buffer)?;
-            for (s, t, n) in pieces.drain(..) {
-                out[t..t + n].copy_from_slice(&buffer[s - first..s - first + n]);
-            }
-            Ok(())
-        };
-        boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
-            if long {
-                spans.push((s as u64..(s + n) as u64, t));
-                return Ok(());
-            }
-            let apart = |&(first, ..): &(usize, usize, usize), &(last, _, m): &(usize, usize, usize)| {
-                (s - last - m) as u64 > READ_GAP || (s + n - first) as u64 > READ_BUFFER
-            };
-            if let (Some(first), Some(last)) = (pieces.first(), pieces.last())
-                && (apart(first, last) || pieces.len() >= MAX_PIECES)
-            {
-                flush(&mut pieces, out)?;
-            }
-            pieces.push((s, t, n));
-            Ok(())
-        })?;
-        flush(&mut pieces, out)?;
-        if !spans.is_empty() {
-            read += spans.iter().map(|(r, _)| r.end - r.start).sum::<u64>();
-            missing |= !inner.store.read_spans(key, &spans, out)?;
-        }
-        Ok((!missing).then_some(read))
-    }
-
-    /// Reads the inner chunks of a shard that a box of it needs. `None` if the shard is not stored.
+    /// Reads the inner chunks of a shard that a box of it needs, and says how many bytes that took.
     fn read_shard(
         &self,
+        object: &Object,
         layout: &ShardLayout,
         key: &str,
         from: &Region,
         out: &mut [u8],
         to: (&[u64], &[u64]),
-    ) -> Result<Option<u64>, StorageError> {
+    ) -> Result<u64, StorageError> {
         let store = &self.0.store;
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);
         let chunks: Vec<Vec<u64>> = grid.touched(from).indices().collect();
         let numbers: Vec<u64> = chunks.iter().map(|i| ravel(i, &layout.counts)).collect();
-        let Entries { entries, bytes: mut read } = match layout.read_entries(store, key, &numbers) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok(None),
+        let Entries { entries, bytes: mut read } = match layout.read_entries(object, store, key, &numbers) {
+            Ok(found) => found,
             Err(ShardError::Damaged(detail)) => return Err(self.corrupt(key, detail)),
             Err(ShardError::Storage(e)) => return Err(e),
         };
         let mut wanted: Vec<(Entry, Vec<u64>)> = entries.into_iter().zip(chunks).collect();
         wanted.sort_by_key(|(e, _)| e.offset);
-        let place = |chunk: &[u64], data: Option<bytes::Bytes>, out: &mut [u8]| -> Result<(), StorageError> {
-            let chunk = grid.region(chunk);
-            let Some(common) = chunk.intersect(from) else { return Ok(()) };
-            let inside = common.relative_to(&chunk);
-            let at: Vec<u64> = common.relative_to(from).start.iter().zip(to.1).map(|(a, b)| a + b).collect();
-            match data {
-                Some(data) => layout
-                    .codec
-                    .decode_box(data, &inside.start, &inside.shape, out, (to.0, &at))
-                    .map_err(|e| self.corrupt(key, format!("its inner chunk {:?}: {e}", chunk.start))),
-                None => {
-                    self.fill(out, (to.0, &at), &inside.shape);
-                    Ok(())
-                }
-            }
-        };
         let mut k = 0;
         while k < wanted.len() {
             let (first, chunk) = &wanted[k];
             if *first == Entry::MISSING {
-                place(chunk, None, out)?;
+                self.place_inner(key, from, chunk, None, out, to)?;
                 k += 1;
                 continue;
             }
@@ -229,18 +161,42 @@ impl ArrayIo {
                 n += 1;
             }
             let mut buffer = vec![0u8; (end - first.offset) as usize];
-            if !store.read_spans(key, &[(first.offset..end, 0)], &mut buffer)? {
-                return Ok(None);
-            }
-            read += buffer.len() as u64;
-            let buffer = bytes::Bytes::from(buffer);
+            read += object.read(store, key, first.offset, &mut buffer)?;
+            let buffer = Bytes::from(buffer);
             for (e, chunk) in &wanted[k..k + n] {
                 let at = (e.offset - first.offset) as usize;
-                place(chunk, Some(buffer.slice(at..at + e.len as usize)), out)?;
+                self.place_inner(key, from, chunk, Some(buffer.slice(at..at + e.len as usize)), out, to)?;
             }
             k += n;
         }
-        Ok(Some(read))
+        Ok(read)
+    }
+
+    /// Puts what a box of a shard needs of one inner chunk into place; without data, the fill value.
+    pub(crate) fn place_inner(
+        &self,
+        key: &str,
+        from: &Region,
+        chunk: &[u64],
+        data: Option<Bytes>,
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+    ) -> Result<(), StorageError> {
+        let Some(layout) = &self.0.shard else { return Ok(()) };
+        let chunk = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape).region(chunk);
+        let Some(common) = chunk.intersect(from) else { return Ok(()) };
+        let inside = common.relative_to(&chunk);
+        let at: Vec<u64> = common.relative_to(from).start.iter().zip(to.1).map(|(a, b)| a + b).collect();
+        match data {
+            Some(data) => layout
+                .codec
+                .decode_box(data, &inside.start, &inside.shape, out, (to.0, &at))
+                .map_err(|e| self.corrupt(key, format!("its inner chunk {:?}: {e}", chunk.start))),
+            None => {
+                self.fill(out, (to.0, &at), &inside.shape);
+                Ok(())
+            }
+        }
     }
 
     pub(crate) fn fill(&self, out: &mut [u8], to: (&[u64], &[u64]), shape: &[u64]) {

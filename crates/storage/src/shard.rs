@@ -4,6 +4,7 @@
 //! all ones for a chunk that is not stored, and a CRC-32C. Shards with other index codecs go through zarrs instead.
 
 use crate::codec::ChunkCodec;
+use crate::object::Object;
 use crate::{ArrayMeta, StorageError, Store};
 use chunkwise_types::volume;
 use object_store::GetRange;
@@ -84,23 +85,21 @@ impl ShardLayout {
         volume(&self.counts) * 16 + 4
     }
 
-    /// Reads the index entries of some inner chunks of a shard; `None` if there is no such object.
+    /// Reads the index entries of some inner chunks of a shard.
     ///
     /// A small index is read whole and its checksum is compared. Of a large one, of which little is wanted, only that range is read:
     /// a reader that takes a thin slice of thousands of shards would otherwise read more index than data. Entries are always checked
     /// against the size of the object, and a chunk must decode to its own size.
-    pub fn read_entries(&self, store: &Store, key: &str, wanted: &[u64]) -> Result<Option<Entries>, ShardError> {
-        let Some(size) = store.size(key)? else { return Ok(None) };
+    pub fn read_entries(&self, object: &Object, store: &Store, key: &str, wanted: &[u64]) -> Result<Entries, ShardError> {
+        let size = object.len();
         let n = self.index_bytes();
         let start = self.index_start(size)?;
         let (first, last) = (wanted.iter().min().copied().unwrap_or(0), wanted.iter().max().copied().unwrap_or(0));
         let part = n > LARGE_INDEX && (last + 1 - first) * 16 <= n / 2;
         let (from, range) = if part { (first, start + first * 16..start + (last + 1) * 16) } else { (0, start..start + n) };
         let mut data = vec![0u8; (range.end - range.start) as usize];
-        if !store.read_spans(key, &[(range, 0)], &mut data)? {
-            return Ok(None);
-        }
-        self.entries_of(data, from, !part, size, wanted).map(Some)
+        object.read(store, key, range.start, &mut data)?;
+        self.entries_of(data, from, !part, size, wanted)
     }
 
     /// Where the index begins in an object of this size.

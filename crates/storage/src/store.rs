@@ -10,7 +10,6 @@ use object_store::path::Path as Key;
 use object_store::{GetRange, ObjectStoreExt};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -20,8 +19,6 @@ static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::ne
 });
 static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// Bytes of ranges that are fetched from an object store at a time.
-const BATCH: u64 = 16 << 20;
 /// Objects on a page of a listing.
 const PAGE: u64 = 1000;
 
@@ -189,11 +186,12 @@ impl Store {
         asked.into_iter().map(|a| Ok(a.wait()?.map(|f| f.data))).collect()
     }
 
-    /// Opens an object for reading, `None` if there is none. What is not a local file is read into memory.
+    /// Opens an object for reading, `None` if there is none.
     pub(crate) fn open_object(&self, key: &str) -> Result<Option<Object>, StorageError> {
-        let Some(file) = self.file(key).filter(|_| self.held(key).is_none()) else {
-            return Ok(self.get(key)?.map(Object::Memory));
-        };
+        if let Some(data) = self.held(key) {
+            return Ok(Some(Object::Memory(data)));
+        }
+        let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         count(0, 1);
         let opened = local::open(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
         Ok(opened.map(|(file, size)| Object::File(file, size)))
@@ -225,50 +223,19 @@ impl Store {
         }
     }
 
-    /// Reads byte ranges of an object, each to its place in `out`. False if there is no such object.
-    pub fn read_spans(&self, key: &str, spans: &[(Range<u64>, usize)], out: &mut [u8]) -> Result<bool, StorageError> {
-        if let Some(data) = self.held(key) {
-            for (range, at) in spans {
-                let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end)) else { continue };
-                let piece = data.get(start..end).ok_or_else(|| {
-                    let e = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-                    StorageError::of_io("read", self.url(key), &e)
-                })?;
-                out[*at..*at + piece.len()].copy_from_slice(piece);
-            }
-            return Ok(true);
-        }
-        let path = self.key(key)?;
+    /// Fills `out` from a place in an object that is not on this machine.
+    pub(crate) fn read_range(&self, key: &str, at: u64, out: &mut [u8]) -> Result<(), StorageError> {
+        let (path, n) = (self.key(key)?, out.len() as u64);
         count(0, 1);
-        count(3, spans.iter().map(|(r, _)| r.end - r.start).sum());
-        if let Some(file) = self.file(key) {
-            return match local::read_spans(&file, spans, out) {
-                Ok(()) => Ok(true),
-                Err(e) if local::is_missing(&e) => Ok(false),
-                Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
-            };
+        let range = object_store::GetRange::Bounded(at..at.saturating_add(n));
+        let found = self.wait("read", key, self.remote.get(&path, Some(range), n, |_| {}))?.data;
+        if found.len() != out.len() {
+            let detail = format!("bytes {at}+{n} were asked for, and {} came", found.len());
+            return Err(StorageError::Store { action: "read", url: self.url(key), detail, transient: true });
         }
-        // What is in flight is held beside the destination, so a batch is bounded.
-        let mut rest = spans;
-        while !rest.is_empty() {
-            let ends = rest.iter().scan(0, |sum, (r, _)| {
-                *sum += r.end - r.start;
-                Some(*sum)
-            });
-            let n = ends.take_while(|&bytes| bytes <= BATCH).count().max(1);
-            let ranges: Vec<Range<u64>> = rest[..n].iter().map(|(r, _)| r.clone()).collect();
-            match self.wait("read", key, self.remote.store.get_ranges(&path, &ranges)) {
-                Ok(data) => {
-                    for (piece, (_, at)) in data.iter().zip(&rest[..n]) {
-                        out[*at..*at + piece.len()].copy_from_slice(piece);
-                    }
-                }
-                Err(StorageError::NotFound { .. }) => return Ok(false),
-                Err(e) => return Err(e),
-            }
-            rest = &rest[n..];
-        }
-        Ok(true)
+        count(3, n);
+        out.copy_from_slice(&found);
+        Ok(())
     }
 
     /// Writes an object, whole or not at all.

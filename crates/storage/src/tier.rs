@@ -46,6 +46,19 @@ struct Object {
     key: String,
 }
 
+/// A reservation that ends when this is dropped.
+#[must_use]
+pub struct Spare<'t> {
+    tier: &'t MemoryTier,
+    bytes: u64,
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        self.tier.release(self.bytes);
+    }
+}
+
 impl State {
     fn uncache(&mut self, name: &str) {
         if let Some((data, age)) = self.cached.remove(name) {
@@ -96,17 +109,18 @@ impl MemoryTier {
         Ok(true)
     }
 
-    /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store.
-    pub fn reserve_spare(&self, bytes: u64) -> bool {
+    /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
+    /// this returns is dropped.
+    pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
         let mut state = self.state.lock();
         let budget = self.budget;
         let full = |state: &State| state.reserved.saturating_add(state.held).saturating_add(bytes) > budget;
         state.forget(full);
         let room = !full(&state);
-        if room {
+        room.then(|| {
             state.reserved += bytes;
-        }
-        room
+            Spare { tier: self, bytes }
+        })
     }
 
     /// Gives a reservation back.

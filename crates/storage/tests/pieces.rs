@@ -217,9 +217,12 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
             // Tasks and intermediates have precedence.
             assert!(tier.reserve(budget).unwrap());
             assert!(read(6));
-            assert!(!tier.reserve_spare(1));
+            assert!(tier.reserve_spare(1).is_none());
             tier.release(budget);
-            assert!(tier.reserve_spare(budget) && !tier.reserve_spare(1));
+            let spare = tier.reserve_spare(budget);
+            assert!(spare.is_some() && tier.reserve_spare(1).is_none());
+            drop(spare);
+            assert!(tier.reserve_spare(budget).is_some());
             assert_eq!(tier.spilled(), 0);
         }
         let tier = MemoryTier::new(5 * decoded);

@@ -32,9 +32,7 @@ pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &
     let lent = borrow(cuts.len() - 1);
     let each = if io.divisible() { BLOCKS } else { memory::reading(array) };
     let beside = each.saturating_mul(lent.count as u64);
-    if lent.count == 0 || !memory.reserve_spare(beside) {
-        return alone(out);
-    }
+    let Some(_spare) = (lent.count > 0).then(|| memory.reserve_spare(beside)).flatten() else { return alone(out) };
     let row = out.len() / len as usize;
     let share = cuts.len().div_ceil(lent.count + 1);
     let mut parts: Vec<(Region, &mut [u8])> = Vec::new();
@@ -51,9 +49,5 @@ pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &
         let threads: Vec<_> = parts.into_iter().map(|(part, out)| scope.spawn(move || io.read_region(&part, out))).collect();
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
-    memory.release(beside);
-    results.into_iter().try_fold(ReadStats::default(), |sum, part| {
-        let part = part?;
-        Ok(sum.plus(part))
-    })
+    results.into_iter().try_fold(ReadStats::default(), |sum, part| Ok(sum.plus(part?)))
 }
