@@ -1,5 +1,6 @@
 //! What each subcommand does.
 
+use crate::cost::{self, CostArgs};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
 use chunkwise::executor::{Choice, RunOptions};
@@ -82,12 +83,18 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     };
     let mut progress = Progress::new(flags.json);
     let workers = limits.workers.map(|n| n.max(1) as usize);
-    let report = Session::run_on(&choice, plan, workers, &options, cancel, &mut |e| progress.show(e)).map_err(say)?;
+    let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, &mut |e| progress.show(e)).map_err(say)?;
     if let Some(p) = pipeline {
         p.finish().map_err(say)?;
     }
     if flags.json {
-        println!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
+        let mut document = serde_json::to_value(&report).map_err(|e| miette!("{e}"))?;
+        if let Some(object) = document.as_object_mut() {
+            // A region without prices is no reason to fail after the work is done.
+            let cost = cost::compared(&plan, &report).ok().and_then(|c| serde_json::to_value(c).ok());
+            object.insert("cost".into(), cost.unwrap_or_default());
+        }
+        println!("{document}");
     }
     Ok(())
 }
@@ -97,17 +104,29 @@ pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
     execute(plan, pipeline.as_ref(), limits, flags)
 }
 
-pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
+pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs) -> Outcome {
     let (plan, _) = prepare(path, limits)?;
     match format {
         "json" => println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
         "dot" => print!("{}", chunkwise::report::dot(&plan)),
         "svg" => print!("{}", chunkwise::report::svg(&plan)),
-        _ => print!("{}", chunkwise::report::table(&plan)),
-    }
-    // The others are documents, which a text after them would spoil.
-    if explain && format == "table" {
-        print!("\n{}", chunkwise::report::explain(&plan));
+        _ => {
+            let projected = cost::projected(&plan, costs);
+            print!("{}", chunkwise::report::table(&plan));
+            match &projected {
+                Ok((projection, _)) => print!("{}", projection.summary()),
+                // Plans are also looked at by those who pay nobody.
+                Err(e) if !cost => println!("no cost is projected: {e}"),
+                Err(_) => {}
+            }
+            if explain {
+                print!("\n{}", chunkwise::report::explain(&plan));
+            }
+            if cost {
+                let (projection, prices) = projected?;
+                print!("\n{}", projection.details(&prices));
+            }
+        }
     }
     Ok(())
 }

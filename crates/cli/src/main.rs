@@ -1,7 +1,10 @@
 //! The `chunkwise` command.
 
 mod allocator;
+#[cfg(feature = "aws")]
+mod aws;
 mod commands;
+mod cost;
 mod info;
 mod progress;
 mod show;
@@ -47,7 +50,7 @@ pub(crate) struct Limits {
     set: Vec<(String, String)>,
 }
 
-fn name_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
 }
 
@@ -108,6 +111,11 @@ enum Command {
         /// Say why operations were fused or stored, and what set the memory bound.
         #[arg(long)]
         explain: bool,
+        /// Say what each stage would cost on AWS Lambda, and with which prices.
+        #[arg(long)]
+        cost: bool,
+        #[command(flatten)]
+        costs: cost::CostArgs,
     },
     /// Copy an array into other chunks.
     Rechunk {
@@ -139,6 +147,18 @@ enum Command {
     },
     /// Draw a slice of one or two dimensions, in the terminal or as a PNG file.
     Show(show::ShowArgs),
+    /// Hand a pipeline over to the state machine of a stack on AWS, which runs it without any machine that stays up.
+    #[cfg(feature = "aws")]
+    Submit(aws::SubmitArgs),
+    /// Show how a run is that was handed over.
+    #[cfg(feature = "aws")]
+    Status(aws::StatusArgs),
+    /// Show what the functions of a run that was handed over have logged.
+    #[cfg(feature = "aws")]
+    Logs(aws::RunArgs),
+    /// Cancel a run that was handed over. What is stored stays.
+    #[cfg(feature = "aws")]
+    Cancel(aws::RunArgs),
     /// Run one task of a plan.
     RunTask {
         /// The plan file.
@@ -199,12 +219,22 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
     let result = match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
-        Command::Plan { pipeline, limits, format, explain } => commands::plan(&pipeline, &limits, &format, explain),
+        Command::Plan { pipeline, limits, format, explain, cost, costs } => {
+            commands::plan(&pipeline, &limits, &format, explain, cost, &costs)
+        }
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
             commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
         }
         Command::Info { url, json } => info::info(&url, json),
         Command::Show(args) => show::show(&args),
+        #[cfg(feature = "aws")]
+        Command::Submit(args) => aws::submit(&args),
+        #[cfg(feature = "aws")]
+        Command::Status(args) => aws::status(&args),
+        #[cfg(feature = "aws")]
+        Command::Logs(args) => aws::logs(&args),
+        #[cfg(feature = "aws")]
+        Command::Cancel(args) => aws::cancel(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         Command::Worker(args) => return worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),

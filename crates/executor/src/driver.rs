@@ -110,6 +110,7 @@ impl Driver {
             id: plan.id(),
             executor: executor.name().into(),
             skipped: done.iter().map(Done::count).sum(),
+            task_seconds: vec![0.0; plan.stages.len()],
             requests: vec![Requests::default(); plan.stages.len()],
             ..RunReport::default()
         };

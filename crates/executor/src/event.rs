@@ -104,6 +104,8 @@ pub struct RunReport {
     pub bytes_written: u64,
     /// Bytes of intermediates that went to storage: those that did not fit into memory beside the tasks.
     pub bytes_spilled: u64,
+    /// Seconds that the tasks took, by stage, each counted for itself.
+    pub task_seconds: Vec<f64>,
     /// Requests of the tasks, by stage.
     pub requests: Vec<Requests>,
     /// Largest resident memory of the process so far in bytes, or of a worker where that is known and larger.

@@ -253,6 +253,7 @@ impl<'a> Scheduler<'a> {
         self.durations.add(stage, r.seconds);
         self.report.tasks += 1;
         self.report.bytes_read += r.bytes_read;
+        self.report.task_seconds[stage] += r.seconds;
         self.report.requests[stage] = self.report.requests[stage].plus(r.requests);
         let bytes_written = r.written.iter().map(|w| w.bytes).sum();
         self.report.bytes_written += bytes_written;
