@@ -26,7 +26,12 @@ fn say(e: impl Into<Error>) -> Report {
 }
 
 fn overrides(limits: &Limits) -> Overrides {
-    Overrides { allowed_mem: limits.allowed_mem.map(|m| m.0), work_dir: limits.work_dir.clone(), set: limits.set.clone() }
+    Overrides {
+        allowed_mem: limits.allowed_mem.map(|m| m.0),
+        work_dir: limits.work_dir.clone(),
+        set: limits.set.clone(),
+        ..Overrides::default()
+    }
 }
 
 /// A plan file is a JSON object with the format of a plan; anything else is a pipeline.

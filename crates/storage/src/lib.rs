@@ -5,6 +5,7 @@
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
 mod ahead;
+mod allowed;
 mod aws_profile;
 mod boxes;
 mod chunks;
@@ -27,6 +28,7 @@ mod upload;
 mod write;
 
 pub use ahead::Reader;
+pub use allowed::{check_allowed, restrict};
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
 pub use cursor::Cursor;
