@@ -37,7 +37,10 @@ impl Submission {
         } else {
             let text = std::fs::read_to_string(&self.path).map_err(|e| AwsError::Input(format!("cannot read '{}': {e}", self.path)))?;
             if self.path.ends_with(".toml") {
-                return Err(AwsError::Input(format!("'{}' is TOML, which can only be run from a store: copy it there, and give its URL", self.path)));
+                return Err(AwsError::Input(format!(
+                    "'{}' is TOML, which can only be run from a store: copy it there, and give its URL",
+                    self.path
+                )));
             }
             if text.len() > MOST_TEXT {
                 return Err(AwsError::Input(format!(

@@ -147,7 +147,8 @@ pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &
     };
     let (cancel, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     watch(worker.context.run_dir.clone(), cancel.clone(), over.clone());
-    let mut sum = Sum::default();
+    // A state machine takes 256 KiB, and has no use for reports.
+    let mut sum = Sum { many: e.strict, ..Sum::default() };
     let shared = run_share(&worker, &share, &cancel, &mut |a| sum.add(a));
     over.store(true, Ordering::Relaxed);
     let shared = shared?;

@@ -285,6 +285,7 @@ pub(crate) fn usd(amount: f64) -> String {
 /// Seconds for people.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
+        s if s < 10.0 => format!("{s:.1} s"),
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),

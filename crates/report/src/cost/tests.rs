@@ -122,5 +122,5 @@ fn money_is_legible() {
     {
         assert_eq!(usd(amount), text);
     }
-    assert_eq!([1.2, 150.0, 9000.0].map(duration), ["1 s", "2 min", "2.5 h"]);
+    assert_eq!([1.2, 150.0, 9000.0].map(duration), ["1.2 s", "2 min", "2.5 h"]);
 }
