@@ -3,14 +3,19 @@
 The emulator enforces the policies of the stack's roles, runs the real function over the real Runtime API, and the real state machine.
 """
 
+import datetime
+import functools
+import hashlib
 import json
+import math
 import pathlib
 import re
 import subprocess
 import time
 
+import numpy as np
 import pytest
-from harness import chunkwise
+from harness import chunkwise, write_array
 from services.aws import MACHINE, TEMPLATE, Aws, Stack, asl_validator
 from services.servers import s3_env
 from services.template import allows, listed, load, resolve
@@ -212,6 +217,14 @@ def same(stack, name, local):
     assert not differ, differ
 
 
+def invocations(stack, run):
+    """What the invocations of a run that ran tasks have logged at their end."""
+    group, trace = stack.outputs["LogGroup"], hashlib.md5(run.encode()).hexdigest()
+    events = stack.aws.client("logs").filter_log_events(logGroupName=group, filterPattern=f'"{trace}"')["events"]
+    lines = [json.loads(e["message"]) for e in events]
+    return [line for line in lines if line.get("action") == "run_tasks"]
+
+
 def test_the_stack_is_what_was_asked_for(aws, stack):
     kinds = stack.resources()
     function = aws.client("lambda").get_function_configuration(FunctionName=stack.outputs["Function"])
@@ -239,7 +252,7 @@ def test_a_pipeline_that_is_put_is_run(aws, stack, local):
         assert time.monotonic() < end, "nothing was started"
         time.sleep(0.1)
     found = stack.wait(new.pop())
-    assert found["status"] == "SUCCEEDED", found
+    assert found["status"] == "SUCCEEDED", found["cause"]
     assert json.loads(found["input"]) == {"pipeline": f"{stack.outputs['Pipelines']}/winds.yaml"}
     same(stack, "put", local)
 
@@ -339,6 +352,56 @@ def test_cancelled_runs_can_be_resumed(stack, env, tmp_path, local):
         function.delete_function_concurrency(FunctionName=stack.outputs["Function"])
     chunkwise("submit", file, "--resume", "--wait", env=env).ok()
     same(stack, "cancelled", local)
+
+
+def test_throttled_invocations_are_tried_again(stack, local):
+    """One at a time, where the state machine starts two. The emulator calls it Lambda.Unknown, which is tried again three times."""
+    function = stack.aws.client("lambda")
+    function.put_function_concurrency(FunctionName=stack.outputs["Function"], ReservedConcurrentExecutions=1)
+    try:
+        found = stack.start("throttled", document=pipeline(stack, "throttled"), batch=3)
+    finally:
+        function.delete_function_concurrency(FunctionName=stack.outputs["Function"])
+    assert found["status"] == "SUCCEEDED", found["cause"]
+    dimensions = [{"Name": "FunctionName", "Value": stack.outputs["Function"]}]
+    now = datetime.datetime.now(datetime.UTC)
+    points = stack.aws.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/Lambda", MetricName="Throttles", Dimensions=dimensions, Statistics=["Sum"], Period=3600,
+        StartTime=now - datetime.timedelta(hours=1), EndTime=now + datetime.timedelta(hours=1),
+    )["Datapoints"]  # fmt: skip
+    assert sum(p["Sum"] for p in points) > 0
+    same(stack, "throttled", local)
+
+
+def test_what_is_not_finished_in_time_goes_on_in_the_next_invocation(stack, tmp_path):
+    x = np.random.default_rng(1).random((8, 1 << 21))
+    write_array(tmp_path / "x.zarr", x, chunks=(1, 1 << 21))
+    s3, function = stack.aws.client("s3"), stack.aws.client("lambda")
+    for file in (tmp_path / "x.zarr").rglob("*"):
+        if file.is_file():
+            s3.put_object(Bucket="inputs", Key=f"{PREFIX}/{file.relative_to(tmp_path)}", Body=file.read_bytes())
+    slow = functools.reduce(lambda inner, i: f"arctan2({inner}, x + {i})", range(40), "x")
+    # Eight tasks in one range.
+    document = f"""
+inputs: {{x: {INPUTS}/x.zarr}}
+arrays: {{half: "{slow}"}}
+outputs: {{"{stack.outputs["Results"]}/slow.zarr": {{array: "{slow.replace("x", "half")}", chunks: [1, -1]}}}}
+spec: {{allowed_mem: 200MB}}
+"""
+    event = {"document": document, "mode": "overwrite", "batch": 100}
+    found = stack.start("in-one-go", **event)
+    assert found["status"] == "SUCCEEDED", found["cause"]
+    (once,) = invocations(stack, "in-one-go")
+    expected = stack.objects(stack.outputs["Bucket"], "results/slow.zarr")
+    timeout = max(2, math.ceil(0.6 * once["seconds"]))
+    function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=timeout)
+    try:
+        found = stack.start("piece-by-piece", **event)
+    finally:
+        function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=60)
+    assert found["status"] == "SUCCEEDED", found["cause"]
+    assert 2 <= len(invocations(stack, "piece-by-piece")) <= 8
+    assert stack.objects(stack.outputs["Bucket"], "results/slow.zarr") == expected
 
 
 def test_the_emulator_denies_what_is_outside_of_the_prefixes(aws, stack):

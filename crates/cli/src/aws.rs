@@ -75,6 +75,16 @@ fn connect(args: &StackArgs) -> Result<(Aws, Deployment), Report> {
     Ok((aws, deployment))
 }
 
+/// Puts the function of a stack where the options of the executor are, before those that were given, which count for more.
+pub(crate) fn resolve(limits: &mut crate::Limits) -> Outcome {
+    let Some(stack) = limits.stack.clone() else { return Ok(()) };
+    let (_, deployment) = connect(&StackArgs { stack, region: None })?;
+    limits.executor.get_or_insert_with(|| "lambda".into());
+    limits.executor_option.insert(0, ("function".into(), deployment.function().map_err(say)?.into()));
+    limits.default_work_dir = Some(deployment.work_dir().map_err(say)?.into());
+    Ok(())
+}
+
 fn legible(s: &RunStatus) -> String {
     let mut out = format!("{} {} ({} s)\n", s.run, s.state.name(), s.seconds.round());
     if let Some(plan) = &s.plan {

@@ -29,8 +29,8 @@ fn overrides(limits: &Limits) -> Overrides {
     Overrides {
         allowed_mem: limits.allowed_mem.map(|m| m.0),
         work_dir: limits.work_dir.clone(),
+        default_work_dir: limits.default_work_dir.clone(),
         set: limits.set.clone(),
-        ..Overrides::default()
     }
 }
 

@@ -42,6 +42,13 @@ pub(crate) struct Limits {
     /// Where tasks run [default: what the pipeline says, or threads].
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS))]
     executor: Option<String>,
+    /// The CloudFormation stack (infra/aws/chunkwise.yaml) whose function runs the tasks, and whose bucket has room for intermediates.
+    #[cfg(feature = "aws")]
+    #[arg(long, value_name = "NAME")]
+    stack: Option<String>,
+    /// The work directory where the pipeline names none either.
+    #[arg(skip)]
+    default_work_dir: Option<String>,
     /// Sets an option of the executor (see docs/executors.md).
     #[arg(long = "executor-option", value_name = "KEY=VALUE", value_parser = name_value)]
     executor_option: Vec<(String, String)>,
@@ -213,10 +220,30 @@ fn report_errors_legibly() {
     debug_assert!(hook.is_ok(), "nothing else sets the hook");
 }
 
+impl Command {
+    /// Asks for what is only known by the name of a stack.
+    #[cfg(feature = "aws")]
+    fn resolve(&mut self) -> Result<(), miette::Report> {
+        match self {
+            Command::Run { limits, .. } | Command::Plan { limits, .. } | Command::Rechunk { limits, .. } => aws::resolve(limits),
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "aws"))]
+    fn resolve(&mut self) -> Result<(), miette::Report> {
+        Ok(())
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
     report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    if let Err(report) = cli.command.resolve() {
+        eprintln!("{report:?}");
+        return ExitCode::FAILURE;
+    }
     let result = match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
         Command::Plan { pipeline, limits, format, explain, cost, costs } => {
