@@ -37,8 +37,11 @@ pub(crate) struct Limits {
     #[arg(long)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS))]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS.iter().copied()))]
     executor: Option<String>,
+    /// The function of AWS Lambda that runs the tasks: --executor lambda --executor-option function=NAME.
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
     /// Sets an option of the executor (see docs/executors.md).
     #[arg(long = "executor-option", value_name = "KEY=VALUE", value_parser = name_value)]
     executor_option: Vec<(String, String)>,
