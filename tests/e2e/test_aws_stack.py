@@ -131,6 +131,17 @@ def test_the_function_reaches_its_prefixes_only(template):
     assert not allows(storage, "s3:ListBucket", "arn:aws:s3:::own")
 
 
+def test_parameters_cannot_widen_the_policy(template):
+    for name in ("InputBucket", "InputPrefix", "SecondInputBucket", "SecondInputPrefix", "OutputBucket", "OutputPrefix", "CodeBucket"):
+        pattern, optional = template["Parameters"][name]["AllowedPattern"], "Default" in template["Parameters"][name]
+        assert re.fullmatch(pattern, "data" if name.endswith("Bucket") else "data/v1=x/y.zarr")
+        assert bool(re.fullmatch(pattern, "")) == optional
+        for bad in ["*", "a*", "/a", "a/", "a?", "${aws:username}", 'a"']:
+            assert not re.fullmatch(pattern, bad), (name, bad)
+    url = template["Parameters"]["ScheduledPipeline"]["AllowedPattern"]
+    assert re.fullmatch(url, "s3://b/p/x.yaml") and not re.fullmatch(url, 's3://b/x", "action": "clean')
+
+
 def test_stars_are_where_services_know_no_resources(template):
     free = {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets"}
     network = {"ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:DeleteNetworkInterface"}
@@ -291,6 +302,21 @@ def test_submit_status_and_logs(stack, env, local, tmp_path):
     chunkwise("submit", file, "--wait", env=env).failed("exists")
     chunkwise("submit", file, "--wait", "--overwrite", env=env).ok()
     same(stack, "submitted", local)
+
+
+def test_a_driver_here_uses_the_function_of_the_stack(stack, env, local, tmp_path):
+    file = tmp_path / "winds.yaml"
+    file.write_text(pipeline(stack, "driven"))
+    args = ["--stack", "cw", "--allowed-mem", "512MiB"]
+    done = chunkwise("run", file, *args, "--json", env=env).ok()
+    same(stack, "driven", local)
+    # Intermediates and reports were in the bucket of the stack, and what it cost is what the function was used for.
+    assert done.report["executor"] == "lambda" and stack.objects(stack.outputs["Bucket"], f"work/{done.report['id']}/plan.json")
+    cost, usage = done.report["cost"], done.report["usage"]
+    assert cost["billed"] and cost["region"] == "us-east-1"
+    assert (cost["actual"]["invocations"], cost["actual"]["gb_seconds"]) == (usage["invocations"], usage["gb_seconds"])
+    assert cost["actual_money"]["function"] > 0
+    assert "\ncost 0.0" in chunkwise("run", file, *args, "--overwrite", env=env).ok().stderr
 
 
 def test_what_fails_says_why(stack, env, tmp_path):

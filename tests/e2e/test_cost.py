@@ -1,6 +1,7 @@
 """What plans would cost on AWS Lambda, and what runs have cost."""
 
 import json
+import pathlib
 import re
 
 import numpy as np
@@ -41,8 +42,8 @@ def test_a_plan_says_what_it_would_cost(pipeline):
     assert all(word in details for word in ["GB-s", "together: ", "outputs, each month: ", "prices of s3: "])
 
 
-def money(text):
-    return float(re.search(r"^together: ([0-9.]+) USD$", text, re.M)[1])
+def money(text, what="together"):
+    return float(re.search(rf"^{what}: ([0-9.]+) USD$", text, re.M)[1])
 
 
 def test_prices_are_the_users(pipeline, tmp_path):
@@ -56,6 +57,16 @@ def test_prices_are_the_users(pipeline, tmp_path):
     # A slow network is long and dear.
     file.write_text("[rates]\nnetwork_bytes = 1e3\n")
     assert money(plan(pipeline, "--cost", "--prices", file).ok().stdout) > 100 * money(plan(pipeline, "--cost").ok().stdout)
+
+
+def test_the_prices_of_the_guide_can_be_used(pipeline, tmp_path):
+    guide = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "aws.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", guide, re.S)
+    file = tmp_path / "prices.toml"
+    file.write_text(example)
+    args = ["--cost", "--region", "eu-west-1", "--architecture", "arm64"]
+    cheaper, usual = (money(plan(pipeline, *args, *more).ok().stdout, "function") for more in (["--prices", file], []))
+    assert 0 < cheaper < usual
 
 
 def test_wrong_prices_are_refused(pipeline, tmp_path):

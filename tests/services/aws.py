@@ -2,15 +2,14 @@
 
 import io
 import json
-import os
 import pathlib
 import time
 import zipfile
 
 import boto3
-from harness import binary
 
-from .servers import MiniStack, MissingService, npm_program
+from .function import bootstrap
+from .servers import MiniStack, npm_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 INFRA = ROOT / "infra" / "aws"
@@ -28,14 +27,6 @@ class Aws(MiniStack):
 
     def client(self, service, key="test", secret="test"):
         return boto3.client(service, endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret)
-
-
-def bootstrap():
-    """The program of the function, built beside the command."""
-    path = pathlib.Path(os.environ.get("CHUNKWISE_BOOTSTRAP") or pathlib.Path(binary()).with_name("bootstrap"))
-    if not path.is_file():
-        raise MissingService(f"{path} is not there: cargo build -p chunkwise-lambda, or point CHUNKWISE_BOOTSTRAP at it")
-    return path
 
 
 def function_zip():

@@ -75,12 +75,13 @@ fn connect(args: &StackArgs) -> Result<(Aws, Deployment), Report> {
     Ok((aws, deployment))
 }
 
-/// Puts the function of a stack where the options of the executor are, before those that were given, which count for more.
+/// Takes function and work directory from the stack, where they are not given.
 pub(crate) fn resolve(limits: &mut crate::Limits) -> Outcome {
     let Some(stack) = limits.stack.clone() else { return Ok(()) };
     let (_, deployment) = connect(&StackArgs { stack, region: None })?;
-    limits.executor.get_or_insert_with(|| "lambda".into());
-    limits.executor_option.insert(0, ("function".into(), deployment.function().map_err(say)?.into()));
+    if limits.function.is_none() {
+        limits.function = Some(deployment.function().map_err(say)?.into());
+    }
     limits.default_work_dir = Some(deployment.work_dir().map_err(say)?.into());
     Ok(())
 }

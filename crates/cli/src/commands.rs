@@ -51,8 +51,11 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
 /// The executor that the command line names, or the pipeline; options of the pipeline count if they are of the same one.
 fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
     let spec = pipeline.map(|p| p.executor.clone()).unwrap_or_default();
-    let name = limits.executor.clone().unwrap_or_else(|| spec.name.clone());
+    let function = limits.function.as_ref().map(|f| ("function".to_string(), f.clone()));
+    let named = limits.executor.clone().or_else(|| function.as_ref().map(|_| "lambda".into()));
+    let name = named.unwrap_or_else(|| spec.name.clone());
     let mut options = if name == spec.name { spec.options } else { Default::default() };
+    options.extend(function);
     options.extend(limits.executor_option.iter().cloned());
     Choice::parse(&name, &options).map_err(|e| miette!("{e}"))
 }
@@ -91,6 +94,12 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, &mut |e| progress.show(e)).map_err(say)?;
     if let Some(p) = pipeline {
         p.finish().map_err(say)?;
+    }
+    if !flags.json && report.usage.is_some() {
+        match cost::compared(&plan, &report) {
+            Ok(c) => eprintln!("{}", c.summary()),
+            Err(e) => eprintln!("what it cost is not known: {e}"),
+        }
     }
     if flags.json {
         let mut document = serde_json::to_value(&report).map_err(|e| miette!("{e}"))?;

@@ -3,7 +3,7 @@
 use chunkwise::ByteSize;
 use chunkwise::executor::RunReport;
 use chunkwise::plan::Plan;
-use chunkwise::report::cost::{Actual, Architecture, Comparison, Prices, Projection, Setup, compare, project};
+use chunkwise::report::cost::{Actual, Architecture, Billed, Comparison, Prices, Projection, Setup, compare, project};
 use miette::{Report, miette};
 use std::path::PathBuf;
 
@@ -65,7 +65,10 @@ pub(crate) fn projected(plan: &Plan, args: &CostArgs) -> Result<(Projection, Pri
 
 /// What a run has used, beside what was projected.
 pub(crate) fn compared(plan: &Plan, report: &RunReport) -> Result<Comparison, Report> {
-    let (projection, prices) = projected(plan, &CostArgs::default())?;
-    let actual = Actual { task_seconds: &report.task_seconds, requests: &report.requests, elapsed: report.seconds, billed: None };
+    let used = report.usage.as_ref();
+    let args = CostArgs { region: used.map(|u| u.region.clone()).filter(|r| !r.is_empty()), ..CostArgs::default() };
+    let (projection, prices) = projected(plan, &args)?;
+    let billed = used.map(|u| Billed { invocations: u.invocations, gb_seconds: u.gb_seconds });
+    let actual = Actual { task_seconds: &report.task_seconds, requests: &report.requests, elapsed: report.seconds, billed };
     compare(&projection, &actual, &prices).map_err(|e| miette!("{e}"))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Limits {
     #[arg(long)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS))]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS.iter().copied()))]
     executor: Option<String>,
     /// The CloudFormation stack (infra/aws/chunkwise.yaml) whose function runs the tasks, and whose bucket has room for intermediates.
     #[cfg(feature = "aws")]
@@ -49,6 +49,9 @@ pub(crate) struct Limits {
     /// The work directory where the pipeline names none either.
     #[arg(skip)]
     default_work_dir: Option<String>,
+    /// The function of AWS Lambda that runs the tasks: --executor lambda --executor-option function=NAME.
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
     /// Sets an option of the executor (see docs/executors.md).
     #[arg(long = "executor-option", value_name = "KEY=VALUE", value_parser = name_value)]
     executor_option: Vec<(String, String)>,

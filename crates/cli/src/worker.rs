@@ -57,7 +57,7 @@ fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
         return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
     };
     let part = args.array_index.zip(args.array_size);
-    let share = Share { stage, tasks, part, name: args.name.clone(), threads: None, timeout: args.task_timeout, until: None };
+    let share = Share { stage, tasks, part, name: args.name.clone(), folder: None, threads: None, timeout: args.task_timeout, until: None };
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 

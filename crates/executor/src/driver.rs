@@ -155,6 +155,7 @@ impl Driver {
             }
         }
         report.bytes_spilled = executor.spilled();
+        report.usage = executor.usage();
         result.map_err(|e| match e {
             RunError::Task { source, .. } => {
                 RunError::Task { source, outputs: outputs(ctx).iter().map(|n| ctx.array_location(n).to_string()).collect() }

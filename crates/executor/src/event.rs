@@ -77,8 +77,23 @@ pub enum Event {
         /// Its URL.
         url: String,
     },
+    /// What has been used so far of a service that is paid for by use.
+    Used(Usage),
     /// All is done.
     RunFinished(RunReport),
+}
+
+/// What a run has used of a service that is paid for by use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// Invocations.
+    pub invocations: u64,
+    /// Seconds that they took, each times the memory of the function in GiB.
+    pub gb_seconds: f64,
+    /// Invocations that were refused because there were too many at once.
+    pub throttled: u64,
+    /// Where.
+    pub region: String,
 }
 
 /// A run in numbers.
@@ -110,6 +125,9 @@ pub struct RunReport {
     pub requests: Vec<Requests>,
     /// Largest resident memory of the process so far in bytes, or of a worker where that is known and larger.
     pub peak_memory: u64,
+    /// What it has used of a service that is paid for by use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// URLs of the outputs.
     pub outputs: Vec<String>,
 }

@@ -19,7 +19,7 @@ pub mod worker;
 
 pub use driver::{Driver, RunOptions};
 pub use error::RunError;
-pub use event::{Event, RunReport, StageInfo};
+pub use event::{Event, RunReport, StageInfo, Usage};
 #[cfg(feature = "aws")]
 pub use executors::aws;
 pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};

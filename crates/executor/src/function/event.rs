@@ -80,7 +80,7 @@ pub struct RunTasksEvent {
     pub stage: usize,
     /// Ranges of tasks, `[from, to)`.
     pub tasks: Vec<[u64; 2]>,
-    /// The name of this invocation in its reports: `reports/NAME-...jsonl` in the run's folder.
+    /// The folder below `reports` in the run's folder where the reports of this invocation go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Tasks at once; by default as many as the function has processors.

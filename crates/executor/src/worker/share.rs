@@ -24,6 +24,8 @@ pub struct Share {
     pub part: Option<(u64, u64)>,
     /// The name of this worker in its reports, if the engine has one.
     pub name: Option<String>,
+    /// A folder of its own for its reports: its name below `reports`.
+    pub folder: Option<String>,
     /// Tasks at once, where that is not as the worker was opened for.
     pub threads: Option<usize>,
     /// How long one attempt may take.
@@ -87,6 +89,7 @@ pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl It
 /// The reports of this worker, in objects of its own.
 struct Reports<'a> {
     store: &'a Store,
+    folder: String,
     name: String,
     stored: Vec<String>,
     lines: String,
@@ -109,7 +112,7 @@ impl Reports<'_> {
     fn flush(&mut self) -> Result<(), WorkerError> {
         self.last = Instant::now();
         if self.held > 0 {
-            let key = format!("{REPORTS}/{}-{:06}.jsonl", self.name, self.stored.len());
+            let key = format!("{REPORTS}/{}{}-{:06}.jsonl", self.folder, self.name, self.stored.len());
             self.store.put(&key, std::mem::take(&mut self.lines).into_bytes())?;
             self.held = 0;
             self.stored.push(key);
@@ -159,7 +162,8 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let own = format!("{}{}-{time:x}", share.name.as_ref().map(|n| format!("{n}-")).unwrap_or_default(), std::process::id());
     let name: String = own.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
-    let mut reports = Reports { store: &store, name, stored: Vec::new(), lines: String::new(), held: 0, last: Instant::now() };
+    let folder = share.folder.as_ref().map(|f| format!("{f}/")).unwrap_or_default();
+    let mut reports = Reports { store: &store, folder, name, stored: Vec::new(), lines: String::new(), held: 0, last: Instant::now() };
     reports.add(vec![Answer::hello(&worker.id)])?;
     let threads = share.threads.unwrap_or(worker.threads).max(1);
     let mut pool = Pool::new(worker, threads, share.timeout);
