@@ -399,7 +399,7 @@ def test_throttled_invocations_are_tried_again(stack, local):
     same(stack, "throttled", local)
 
 
-def test_what_is_not_finished_in_time_goes_on_in_the_next_invocation(stack, tmp_path):
+def test_what_is_not_finished_in_time_goes_on_in_the_next_invocation(stack, env, tmp_path):
     x = np.random.default_rng(1).random((8, 1 << 21))
     write_array(tmp_path / "x.zarr", x, chunks=(1, 1 << 21))
     s3, function = stack.aws.client("s3"), stack.aws.client("lambda")
@@ -423,6 +423,10 @@ spec: {{allowed_mem: 200MB}}
     function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=timeout)
     try:
         found = stack.start("piece-by-piece", **event)
+        # All of it in one task, which has not enough time however often it is tried.
+        file = tmp_path / "slow.yaml"
+        file.write_text(document.replace("[1, -1]", "[-1, -1]").replace("slow.zarr", "too-slow.zarr"))
+        chunkwise("submit", file, "--wait", "--allowed-mem", "520MB", env=env).failed("Chunkwise.TooSlow", "finished none of its tasks")
     finally:
         function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=60)
     assert found["status"] == "SUCCEEDED", found["cause"]

@@ -1,6 +1,7 @@
 //! A run that is under way, or over.
 
 use crate::{Aws, AwsError, Deployment};
+use aws_sdk_sfn::types::ExecutionStatus;
 use chunkwise_executor::function::{Answer, EVENT_FORMAT, Event, RunRef, StatusAnswer};
 use md5::{Digest, Md5};
 use serde::Serialize;
@@ -102,6 +103,17 @@ fn find_plan(aws: &Aws, client: &aws_sdk_sfn::Client, arn: &str) -> Result<Optio
     Ok(exits.filter(|d| d.name() == "Plan").find_map(|d| planned(d.output()?)))
 }
 
+/// The error and the cause of the first invocation of a run that has failed for good. A map only says that there was one.
+fn failed_batch(aws: &Aws, client: &aws_sdk_sfn::Client, arn: &str) -> Option<(String, String)> {
+    let maps = aws.wait(client.list_map_runs().execution_arn(arn).send()).ok()?;
+    maps.map_runs().iter().find_map(|map| {
+        let request = client.list_executions().map_run_arn(map.map_run_arn()).status_filter(ExecutionStatus::Failed).max_results(1);
+        let child = aws.wait(request.send()).ok()?.executions().first()?.execution_arn().to_string();
+        let found = aws.wait(client.describe_execution().execution_arn(child).send()).ok()?;
+        Some((found.error()?.to_string(), message(found.cause().unwrap_or_default())))
+    })
+}
+
 /// Asks the function for what storage holds of a run, or to have it cancelled.
 fn ask(aws: &Aws, function: &str, event: &Event) -> Result<Answer, AwsError> {
     let action = || format!("the function '{function}' cannot be asked");
@@ -156,6 +168,12 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
         cause: found.cause().map(message),
         progress: None,
     };
+    // Who may not look any further is told what there is.
+    if status.error.as_deref().is_some_and(|e| e.starts_with("States."))
+        && let Some((error, cause)) = failed_batch(aws, &client, &arn)
+    {
+        (status.error, status.cause) = (Some(error), Some(cause));
+    }
     if progress && let Some(r) = reference(&status) {
         match ask(aws, deployment.function()?, &Event::Status(r))? {
             Answer::Status(s) => status.progress = Some(s),
