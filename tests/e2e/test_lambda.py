@@ -96,10 +96,12 @@ class Case:
         options = {"spec": spec, "source": f"s3://{BUCKET}/in.zarr", "target": f"{self.url}/out.zarr"}
         self.plan = prepare(folder, **options, env=aws.env, single=single)
 
-    def run(self, function, *args, env=None, options=(), resume=False):
+    def run(self, function, *args, env=None, options=(), resume=False, report=False):
         given = [w for o in ["concurrency=4", *options] for w in ("--executor-option", o)]
-        more = [*(["--resume"] if resume else []), *args]
-        return Run("run", self.plan, "--executor", "lambda", "--function", function.name, *given, "--json", *more, env={**function.env, **(env or {})})
+        # With a report nothing else is said.
+        more = [*(["--resume"] if resume else []), *(["--json"] if report else []), *args]
+        command = ["run", self.plan, "--executor", "lambda", "--function", function.name, *given, *more]
+        return Run(*command, env={**function.env, **(env or {})})
 
     def same(self, reference):
         """The outputs are those of the reference, and no intermediate is left."""
@@ -128,7 +130,7 @@ def case(aws, store, reference, tmp_path, request):
 def test_on_lambda_the_same_bytes(case, function, reference, invoke):
     """Nothing: the same bytes as on one thread, whole by their checksums, within the memory, and no intermediate is left."""
     c = case()
-    with c.run(function, options=[f"invoke={invoke}", "poll=0.3"]) as run:
+    with c.run(function, options=[f"invoke={invoke}", "poll=0.3"], report=True) as run:
         run.ok()
     report = json.loads(run.stdout)
     assert (report["executor"], report["retries"], report["backups"]) == ("lambda", 0, 0)
@@ -229,11 +231,21 @@ def test_on_lambda_a_straggler(case, aws, program, proxy, single):
     c = case(single=True)
     rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
     with Function(aws, "slow", program, [f"s3://{BUCKET}"], timeout=60, s3=proxy.url) as f:
-        with c.run(f) as run:
+        with c.run(f, options=["tasks=1"]) as run:
             run.ok()
-    report = json.loads(run.stdout)
-    assert (report["backups"], report["retries"]) == (1, 0) and rule.hits == 1, run.errors
-    assert "a second copy was started" in run.errors
+    assert run.errors.count("a second copy was started") == 1 and "again in" not in run.errors and rule.hits == 1, run.errors
+    c.same(single)
+
+
+def test_a_task_that_holds_up_others(case, aws, program, proxy, single):
+    """The tasks behind one that hangs, in the same invocation, are sent again."""
+    c = case(single=True)
+    proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
+    with Function(aws, "queue", program, [f"s3://{BUCKET}"], timeout=60, s3=proxy.url) as f:
+        began = time.monotonic()
+        with c.run(f, options=["concurrency=2"]) as run:
+            run.ok()
+    assert time.monotonic() - began < 30 and "again in" not in run.errors, run.errors
     c.same(single)
 
 
@@ -294,7 +306,7 @@ def test_on_lambda_out_of_memory(case, aws, program, single):
         with Killed(aws.url) as killed, Function(aws, "small", program, [f"s3://{BUCKET}"], wrapper=IN_CGROUP, **variables) as f:
             killed.cgroup = group
             with c.run(f, env={"AWS_ENDPOINT_URL_LAMBDA": killed.url}, options=["concurrency=1"]) as run:
-                run.failed("killed for using too much memory", "signal: killed", "projected to need", "held to 537MB")
+                run.failed("killed for using too much memory", "signal: killed", "projected to need", "held to 536.9 MB")
     finally:
         end = time.monotonic() + 10
         while time.monotonic() < end:
@@ -313,8 +325,7 @@ def test_on_lambda_throttled(case, aws, program, reference):
     with Function(aws, "two", program, [f"s3://{BUCKET}"], reserved=2) as f:
         with c.run(f, options=["concurrency=12"]) as run:
             run.ok()
-    report = json.loads(run.stdout)
-    assert report["usage"]["throttled"] > 0 and report["retries"] == 0, report
+    assert " refused, " in run.errors and "again in" not in run.errors, run.errors
     assert "Lambda takes no more invocations now" in run.errors
     c.same(reference)
 
@@ -334,8 +345,7 @@ def test_on_lambda_lost_answers(case, function, proxy, reference):
     rule = proxy.rule(method="POST", path="/invocations", drop_after=0, times=5)
     with c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}) as run:
         run.ok()
-    assert rule.hits == 5
-    assert json.loads(run.stdout)["retries"] == 0, run.errors
+    assert rule.hits == 5 and "again in" not in run.errors, run.errors
     c.same(reference)
 
 
@@ -362,7 +372,7 @@ class Twice(FaultProxy):
 def test_on_lambda_duplicate_delivery(case, aws, function, reference, invoke):
     """Every task is run and reported twice at once: each counts once."""
     c = case()
-    with Twice(aws.url) as proxy, c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}, options=[f"invoke={invoke}", "poll=0.3"]) as run:
+    with Twice(aws.url) as proxy, c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}, options=[f"invoke={invoke}", "poll=0.3"], report=True) as run:
         run.ok()
     report = json.loads(run.stdout)
     # Of one stage or of all: no task is counted more often than it is in the plan.
@@ -383,7 +393,7 @@ def test_on_lambda_time_is_up(case, aws, program, proxy, single):
     c = case(single=True)
     proxy.latency = 0.25
     with Function(aws, "hurried", program, [f"s3://{BUCKET}"], timeout=4, s3=proxy.url) as f:
-        with c.run(f, options=["concurrency=1", "batch_seconds=60"]) as run:
+        with c.run(f, options=["concurrency=1", "batch_seconds=60"], report=True) as run:
             run.ok()
     report = json.loads(run.stdout)
     assert report["retries"] == 0 and 3 <= report["usage"]["invocations"] < 30, (report, run.errors)
@@ -424,9 +434,9 @@ def test_too_little_memory(case, aws, program):
     c.plan.write_text(json.dumps(plan))
     with Function(aws, "tiny", program, [f"s3://{BUCKET}"], memory=128) as f:
         with c.run(f) as run:
-            run.failed("172MB", "134MB", "--allowed-mem")
+            run.failed("172.0 MB", "134.2 MB", "--allowed-mem")
         with c.run(f, options=["memory=512MB"]) as run:
-            run.failed("105MB for a task", "the function has 134MB")
+            run.failed("104.9 MB for a task", "the function has 134.2 MB")
 
 
 # The function

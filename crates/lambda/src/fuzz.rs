@@ -112,7 +112,7 @@ fn events() -> (Vec<Value>, PathBuf, Vec<u8>) {
     tasks["tasks"] = json!([[0, 1]]);
     let at = PathBuf::from(planned.plan.strip_prefix("file://").unwrap());
     let text = std::fs::read(&at).unwrap();
-    (vec![tasks, plan, run("status"), run("finish"), run("cancel"), run("clean")], at, text)
+    (vec![plan, tasks, run("status"), run("finish"), run("cancel"), run("clean")], at, text)
 }
 
 fn serve(kept: &Mutex<Kept>, text: &[u8]) -> Result<Answer, String> {

@@ -51,6 +51,10 @@ const ACCEPTED: Duration = Duration::from_millis(150);
 const HANDED_BACK: u32 = 2;
 /// Pause between two warnings of the same kind.
 const WARN: Duration = Duration::from_secs(30);
+/// An invocation of several tasks is overdue after this time and so many times the expected one,
+const OVERDUE: (f64, f64) = (5.0, 4.0);
+/// unless more than this share of all are: then everything is slower than it was.
+const FEW: f64 = 0.1;
 /// Memory and time of a function that may not be asked for them.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -97,6 +101,7 @@ pub(crate) struct LambdaExecutor {
     warned: Option<Instant>,
     seen: HashSet<String>,
     asked: Instant,
+    looked: Instant,
 }
 
 /// Processors that come with so much memory, as many tasks run at once in a function.
@@ -190,6 +195,7 @@ impl LambdaExecutor {
             warned: None,
             seen: HashSet::new(),
             asked: Instant::now(),
+            looked: Instant::now(),
         })
     }
 
@@ -374,10 +380,14 @@ impl LambdaExecutor {
             ended.extend(taken(f.task).map(|o| (o.attempt, Err(TaskError::Reported { class: f.class, detail: f.detail }))));
         }
         let told = a.cancelled || self.cancelled.is_some();
+        if !a.rest.is_empty() && a.done > 0 {
+            self.pace.managed(stage, a.done as usize);
+        }
         for task in a.rest.iter().flat_map(|r| r[0]..r[1]) {
             let Some(o) = taken(task) else { continue };
             let times = self.handed_back.entry((stage, task)).or_insert(0);
-            *times += u32::from(!told);
+            // Of an invocation that has done something only the time was short, not every task long.
+            *times += u32::from(!told && a.done == 0);
             let late = tasks == 1 && *times > HANDED_BACK;
             let result = if late { Err(self.too_long(stage, task)) } else { Err(TaskError::Cancelled) };
             ended.push((o.attempt, result));
@@ -409,6 +419,30 @@ impl LambdaExecutor {
         if self.warned.is_none_or(|t| t.elapsed() > WARN) {
             self.warned = Some(Instant::now());
             self.out.push(Update::Warning(text));
+        }
+    }
+
+    /// Takes the tasks of overdue invocations back: one of them hangs or is slow, nobody knows which, and the others wait behind it. They are
+    /// sent again; what comes first counts. An invocation of a single task is left to the scheduler, which starts a second copy.
+    fn take_back(&mut self) {
+        if self.looked.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        self.looked = Instant::now();
+        let late = |f: &Flight| {
+            let expected = self.pace.expected(f.stage, f.tasks);
+            f.tasks > 1 && !f.open.is_empty() && expected > 0.0 && f.began.elapsed().as_secs_f64() > OVERDUE.0 + OVERDUE.1 * expected
+        };
+        let overdue: Vec<u64> = self.flights.iter().filter(|(_, f)| late(f)).map(|(&n, _)| n).collect();
+        if overdue.len() as f64 > (FEW * self.flights.len() as f64).max(1.0) {
+            return;
+        }
+        for flight in overdue {
+            let Some(f) = self.flights.get_mut(&flight) else { continue };
+            for a in std::mem::take(&mut f.open) {
+                *self.handed_back.entry((a.stage, a.task)).or_insert(0) += HANDED_BACK;
+                self.end(a.attempt, Err(TaskError::Cancelled));
+            }
         }
     }
 
@@ -522,6 +556,7 @@ impl Executor for LambdaExecutor {
             }
         }
         self.begin();
+        self.take_back();
         if self.options.asynchronous && self.asked.elapsed() >= self.options.poll {
             self.look()?;
             self.asked = Instant::now();

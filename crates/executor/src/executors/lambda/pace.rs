@@ -7,6 +7,8 @@ const NEW: f64 = 0.1;
 pub(super) struct Pace {
     /// Seconds of a task; 0: not known.
     mean: Vec<f64>,
+    /// Tasks that an invocation has managed in its time, where it could not manage all.
+    cap: Vec<usize>,
     seconds: f64,
     most: usize,
     threads: usize,
@@ -15,7 +17,7 @@ pub(super) struct Pace {
 impl Pace {
     /// `seconds` that an invocation is meant to take, of at most `most` tasks, of which `threads` run at once.
     pub fn new(stages: usize, seconds: f64, most: usize, threads: usize) -> Pace {
-        Pace { mean: vec![0.0; stages], seconds, most, threads: threads.max(1) }
+        Pace { mean: vec![0.0; stages], cap: vec![usize::MAX; stages], seconds, most, threads: threads.max(1) }
     }
 
     pub fn add(&mut self, stage: usize, seconds: f64) {
@@ -28,10 +30,20 @@ impl Pace {
         self.mean[stage] *= 2.0;
     }
 
+    /// An invocation could not manage more than so many.
+    pub fn managed(&mut self, stage: usize, tasks: usize) {
+        self.cap[stage] = tasks.max(1);
+    }
+
+    /// Seconds that so many tasks are expected to take in one invocation; 0: nobody knows.
+    pub fn expected(&self, stage: usize, tasks: usize) -> f64 {
+        tasks.div_ceil(self.threads) as f64 * self.mean[stage]
+    }
+
     /// Tasks that fill an invocation; one, while nothing is known.
     pub fn fill(&self, stage: usize) -> usize {
         let mean = self.mean[stage];
-        if mean == 0.0 { 1 } else { ((self.seconds * self.threads as f64 / mean) as usize).clamp(1, self.most) }
+        if mean == 0.0 { 1 } else { ((self.seconds * self.threads as f64 / mean) as usize).clamp(1, self.most.min(self.cap[stage])) }
     }
 
     /// Tasks that fill an invocation, of any stage that is known.
@@ -63,6 +75,9 @@ mod tests {
         assert_eq!((pace.size(1, 5000, 10), pace.most()), (1, 600));
         (0..100).for_each(|_| pace.add(0, 60.0));
         assert_eq!(pace.size(0, 5000, 10), 1);
+        pace.managed(1, 3);
+        (0..50).for_each(|_| pace.add(1, 0.01));
+        assert_eq!(pace.size(1, 5000, 10), 3);
         assert!(pace.begins(0, 1) == 0.0 && pace.begins(0, 2) > 50.0);
     }
 }
