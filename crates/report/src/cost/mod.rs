@@ -238,12 +238,15 @@ fn stage_cost(plan: &Plan, stage: &Stage, setup: &Setup, rates: &Rates) -> Stage
 
 /// What a plan would cost on a function.
 ///
-/// ```no_run
-/// use chunkwise_report::cost::{Prices, Setup, project};
-/// # let plan: chunkwise_plan::Plan = chunkwise_plan::Plan::from_json(&std::fs::read_to_string("plan.json").unwrap()).unwrap();
-/// let projection = project(&plan, &Setup::of(&plan, "eu-west-1"), &Prices::built_in()?)?;
+/// ```
+/// use chunkwise_plan::Plan;
+/// use chunkwise_report::cost::{Architecture, Prices, Setup, project};
+/// let plan = Plan::from_json(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plan.json")))?;
+/// let setup = Setup { architecture: Architecture::Arm64, ..Setup::of(&plan, "eu-west-1") };
+/// let projection = project(&plan, &setup, &Prices::built_in()?)?;
 /// println!("{:.4} USD, {:.0} GB-seconds", projection.money.total(), projection.usage.gb_seconds);
-/// # Ok::<(), chunkwise_report::cost::PriceError>(())
+/// assert!(projection.money.total() < 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
