@@ -1,5 +1,6 @@
 //! `submit`, `status`, `logs` and `cancel`: runs without a machine of one's own.
 
+use crate::out::{out, outln};
 use chunkwise::ByteSize;
 use chunkwise::executor::function::Mode;
 use chunkwise_aws::{Aws, AwsError, AwsOptions, Deployment, RunStatus, State, Submission};
@@ -144,7 +145,7 @@ pub(crate) fn submit(args: &SubmitArgs) -> Outcome {
         allowed_mem: args.allowed_mem.map(|m| m.0),
     };
     let run = chunkwise_aws::submit(&aws, &deployment, &submission).map_err(say)?;
-    println!("{run}");
+    outln!("{run}");
     if args.wait {
         let status = wait(&aws, &deployment, &run)?;
         eprint!("{}", legible(&status));
@@ -160,9 +161,9 @@ pub(crate) fn status(args: &StatusArgs) -> Outcome {
     }
     let status = chunkwise_aws::status(&aws, &deployment, &args.run.run, true).map_err(say)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&status).map_err(|e| miette!("{e}"))?);
+        outln!("{}", serde_json::to_string_pretty(&status).map_err(|e| miette!("{e}"))?);
     } else {
-        print!("{}", legible(&status));
+        out!("{}", legible(&status));
     }
     judged(&status)
 }
@@ -172,7 +173,7 @@ pub(crate) fn logs(args: &RunArgs) -> Outcome {
     let mut lines = 0u64;
     chunkwise_aws::logs(&aws, &deployment, &args.run, &mut |line| {
         lines += 1;
-        println!("{}", line.legible());
+        outln!("{}", line.legible());
     })
     .map_err(say)?;
     if lines == 0 {
@@ -184,6 +185,6 @@ pub(crate) fn logs(args: &RunArgs) -> Outcome {
 pub(crate) fn cancel(args: &RunArgs) -> Outcome {
     let (aws, deployment) = connect(&args.stack)?;
     let status = chunkwise_aws::cancel(&aws, &deployment, &args.run).map_err(say)?;
-    println!("{} is cancelled; invocations that are under way end in a few seconds", status.run);
+    outln!("{} is cancelled; invocations that are under way end in a few seconds", status.run);
     Ok(())
 }

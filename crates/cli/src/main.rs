@@ -6,6 +6,7 @@ mod aws;
 mod commands;
 mod cost;
 mod info;
+mod out;
 mod progress;
 mod show;
 mod worker;
@@ -272,7 +273,9 @@ fn main() -> ExitCode {
         Command::Functions => commands::functions(),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "chunkwise", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "chunkwise", &mut script);
+            out::out!("{}", String::from_utf8_lossy(&script));
             Ok(())
         }
     };
