@@ -73,10 +73,11 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
 /// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
 pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
     let store = Store::open(&ctx.run_dir)?;
-    // What is there without a run of this plan is somebody's.
-    let found = if resume && store.get("plan.json")?.is_some() {
+    let reports = if resume { read_reports(&ctx.run_dir)? } else { Reports::new() };
+    // What is there without a run of this plan is somebody's. Workers may have run it without a driver, from a plan elsewhere.
+    let found = if resume && (!reports.is_empty() || store.get("plan.json")?.is_some()) {
         store.delete(CANCELLED)?;
-        resume::finished(ctx, read_reports(&ctx.run_dir)?)?
+        resume::finished(ctx, reports)?
     } else {
         let mut replaced = Vec::new();
         for name in outputs(ctx) {
