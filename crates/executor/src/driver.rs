@@ -73,7 +73,8 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
 /// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
 pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
     let store = Store::open(&ctx.run_dir)?;
-    let found = if resume {
+    // What is there without a run of this plan is somebody's.
+    let found = if resume && store.get("plan.json")?.is_some() {
         store.delete(CANCELLED)?;
         resume::finished(ctx, read_reports(&ctx.run_dir)?)?
     } else {
