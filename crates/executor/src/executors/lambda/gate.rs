@@ -81,7 +81,7 @@ mod tests {
         // All of them answered once: a twentieth more.
         (0..140).for_each(|_| gate.answered());
         assert!((145..150).contains(&gate.limit()), "{}", gate.limit());
-        (0..10_000).for_each(|_| gate.answered());
+        (0..20_000).for_each(|_| gate.answered());
         assert_eq!((gate.limit(), gate.starved(now)), (1000, Duration::ZERO));
         for _ in 0..100 {
             now += TOGETHER;

@@ -296,6 +296,7 @@ impl LambdaExecutor {
         let took = began.elapsed().as_secs_f64();
         match outcome {
             Outcome::Accepted => {
+                self.usage.invocations += 1;
                 self.flights.insert(flight, Flight { open, stage, began, tasks });
             }
             Outcome::Answer(a) => {
