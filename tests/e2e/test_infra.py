@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 from harness import binary, chunkwise, read_array
+from services.template import allows, listed, load, resolve
 from services.tools import checker, helm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -22,7 +23,7 @@ INFRA = ROOT / "infra"
 CHART = INFRA / "kubernetes" / "chunkwise"
 BATCH = INFRA / "aws-batch" / "chunkwise.yaml"
 SBATCH = INFRA / "slurm" / "worker.sbatch"
-SCRIPTS = [INFRA / "container" / "build", INFRA / "container" / "root", SBATCH]
+SCRIPTS = [INFRA / "container" / "build", INFRA / "container" / "root", INFRA / "aws" / "package", SBATCH]
 
 
 def call(*args, **options):
@@ -318,55 +319,20 @@ def test_stage_by_stage(worker_help, tmp_path):
 # AWS Batch
 
 
-class Cloud(yaml.SafeLoader):
-    """CloudFormation's short forms as {"Name": value}."""
-
-
-def _short(loader, suffix, node):
-    kinds = {yaml.ScalarNode: loader.construct_scalar, yaml.SequenceNode: lambda n: loader.construct_sequence(n, deep=True)}
-    return {suffix: kinds.get(type(node), lambda n: loader.construct_mapping(n, deep=True))(node)}
-
-
-Cloud.add_multi_constructor("!", _short)
 NAMES = {"InputBucket": "in", "InputPrefix": "era", "WorkBucket": "mine", "WorkPrefix": "work", "OutputBucket": "mine", "OutputPrefix": "results/x"}
 
 
 @pytest.fixture(scope="module")
 def batch():
-    return yaml.load(BATCH.read_text(), Loader=Cloud)
-
-
-def resolve(value):
-    """A value with its references to parameters replaced."""
-    if isinstance(value, dict) and list(value) == ["Sub"]:
-        return re.sub(r"\$\{([\w:]+)\}", lambda m: NAMES.get(m[1], "aws" if m[1] == "AWS::Partition" else m[1]), value["Sub"])
-    if isinstance(value, dict) and list(value) == ["Ref"]:
-        return NAMES.get(value["Ref"], value["Ref"])
-    if isinstance(value, dict):
-        return {k: resolve(v) for k, v in value.items()}
-    return [resolve(v) for v in value] if isinstance(value, list) else value
-
-
-def listed(value):
-    return value if isinstance(value, list) else [value]
+    return load(BATCH)
 
 
 def test_the_batch_template_is_valid():
     succeeded(call(checker("cfn-lint"), "--non-zero-exit-code", "informational", "--template", BATCH))
 
 
-def allows(statements, action, resource, prefix=None):
-    """What IAM would say, as far as these statements use it."""
-    for s in statements:
-        condition = s.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
-        fits = any(fnmatch.fnmatchcase(action, a) for a in listed(s["Action"])) and any(fnmatch.fnmatchcase(resource, r) for r in listed(s["Resource"]))
-        if fits and (condition is None or (prefix is not None and any(fnmatch.fnmatchcase(prefix, c) for c in condition))):
-            return True
-    return False
-
-
 def test_workers_reach_their_prefixes_only(batch):
-    policies = resolve(batch["Resources"]["JobRole"]["Properties"]["Policies"])
+    policies = resolve(batch["Resources"]["JobRole"]["Properties"]["Policies"], NAMES)
     statements = [s for p in policies for s in p["PolicyDocument"]["Statement"]]
     prefixes = ("arn:aws:s3:::in/era/*", "arn:aws:s3:::mine/work/*", "arn:aws:s3:::mine/results/x/*")
     for s in statements:
@@ -438,7 +404,7 @@ def test_the_command_of_the_job_definition(batch):
 # Guides
 
 
-@pytest.mark.parametrize("page", ["containers", "kubernetes", "slurm", "aws-batch", "memory"])
+@pytest.mark.parametrize("page", ["containers", "kubernetes", "slurm", "aws-batch", "aws", "memory"])
 def test_guides_name_what_is_there(tmp_path, page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     for path in set(re.findall(r"(?<![\w/])infra/[\w./-]*\w", text)):

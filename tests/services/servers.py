@@ -34,6 +34,24 @@ def command(name, how):
     return found
 
 
+def npm_program(package, version, program=None):
+    """A program of a package of npm, installed once into the cache."""
+    folder = CACHE / "npm"
+    how = f"install Node.js, or: npm install {package}@{version} --prefix {folder}"
+    npm = command("npm", how)
+    path = folder / "node_modules" / ".bin" / (program or package)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of several test processes one installs it.
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            args = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder), f"{package}@{version}"]
+            done = subprocess.run(args, capture_output=True, text=True)
+            if done.returncode or not path.exists():
+                raise MissingService(f"{package} cannot be installed ({done.stderr.strip()[-300:]}): {how}")
+    return str(path)
+
+
 class Server:
     """A child process that answers HTTP on a free port."""
 
@@ -156,20 +174,7 @@ class Azurite(Server):
 
     def install(self):
         """The program, installed once into the cache."""
-        how = f"install Node.js, or: npm install azurite@{self.version} --prefix {CACHE}/npm"
-        npm = command("npm", how)
-        folder = CACHE / "npm"
-        program = folder / "node_modules" / ".bin" / "azurite-blob"
-        folder.mkdir(parents=True, exist_ok=True)
-        # Of several test processes one installs it.
-        with open(folder / ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not program.exists():
-                args = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder), f"azurite@{self.version}"]
-                done = subprocess.run(args, capture_output=True, text=True)
-                if done.returncode or not program.exists():
-                    raise MissingService(f"azurite cannot be installed ({done.stderr.strip()[-300:]}): {how}")
-        return str(program)
+        return npm_program("azurite", self.version, "azurite-blob")
 
     @property
     def env(self):

@@ -5,7 +5,8 @@ use crate::{Error, checksums};
 use chunkwise_kernels::Block;
 use chunkwise_ops::Array;
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, at_once, consolidate, ensure_group, new_meta, open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, at_once, check_allowed, consolidate, ensure_group, new_meta, open_array,
+    publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar};
 use std::collections::HashMap;
@@ -82,7 +83,7 @@ pub(crate) fn moved(origin: &Origin, name: &str, sources: &[Location]) -> Option
 
 /// The group that an output belongs to; `None` if it is a store of its own, or lies in a folder that holds other files.
 fn group_of(output: &Location) -> Option<Location> {
-    let group = output.parent().filter(|_| !output.name().ends_with(".zarr"))?;
+    let group = output.parent().filter(|g| !output.name().ends_with(".zarr") && check_allowed(g).is_ok())?;
     let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata"];
     if let Some(entries) = group.local_path().and_then(|folder| std::fs::read_dir(folder).ok()) {
         let files: Vec<_> = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_file())).map(|e| e.file_name()).collect();

@@ -2,7 +2,7 @@
 
 use crate::pipeline::Pipeline;
 use crate::{Error, Session, decode_cf, open};
-use chunkwise_executor::{RunOptions, RunReport};
+use chunkwise_executor::{Choice, RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
 use chunkwise_ops::elementwise::{Operand, astype, elementwise};
 use chunkwise_ops::{Array, OpError, index, linalg, manipulate, qr, reduce};
@@ -381,8 +381,7 @@ impl Expr {
     pub fn write(&self, session: &Session, url: &str) -> Result<RunReport, Error> {
         let request = session.request(url, &self.array()?)?;
         let pipeline = Pipeline::of(session.clone(), vec![request]);
-        let report = Session::run(pipeline.plan()?, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
-        pipeline.finish()?;
-        Ok(report)
+        let (plan, options) = (pipeline.plan()?, RunOptions::default());
+        pipeline.run_on(&Choice::Threads, plan, None, &options, &AtomicBool::new(false), &mut |_| {})
     }
 }

@@ -20,6 +20,7 @@
 
 mod checksums;
 mod coordinates;
+pub mod detached;
 mod expr;
 mod open;
 pub mod pipeline;

@@ -24,6 +24,8 @@ pub struct Overrides {
     pub allowed_mem: Option<u64>,
     /// URL or path of the work directory.
     pub work_dir: Option<String>,
+    /// The work directory where the file names none either.
+    pub default_work_dir: Option<String>,
     /// Parameters, `NAME` and `VALUE`.
     pub set: Vec<(String, String)>,
 }
@@ -99,10 +101,15 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
 
 /// Loads a pipeline file.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
-    let text = read_text(path)?;
+    load_text(&read_text(path)?, path, overrides)
+}
+
+/// Loads a pipeline whose text is known. `path` says what relative names are relative to (its folder), how the text is written (YAML unless its
+/// ending is another one), and what messages call it.
+pub fn load_text(text: &str, path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
     let name = path.display().to_string();
     let inner = || -> Result<Pipeline, LoadError> {
-        let mut doc = parse_document(&text, Format::from_path(path).unwrap_or(Format::Yaml))?;
+        let mut doc = parse_document(text, Format::from_path(path).unwrap_or(Format::Yaml))?;
         for (n, v) in &overrides.set {
             doc.set_parameter(n, v)?;
         }
@@ -231,6 +238,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     let work_dir = match (&overrides.work_dir, &doc.spec.work_dir) {
         (Some(dir), _) => dir.clone(),
         (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),
+        (None, None) if overrides.default_work_dir.is_some() => overrides.default_work_dir.clone().unwrap_or_default(),
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
     let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;

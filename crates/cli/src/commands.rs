@@ -1,5 +1,6 @@
 //! What each subcommand does.
 
+use crate::cost::{self, CostArgs};
 use crate::out::{out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
@@ -26,7 +27,12 @@ fn say(e: impl Into<Error>) -> Report {
 }
 
 fn overrides(limits: &Limits) -> Overrides {
-    Overrides { allowed_mem: limits.allowed_mem.map(|m| m.0), work_dir: limits.work_dir.clone(), set: limits.set.clone() }
+    Overrides {
+        allowed_mem: limits.allowed_mem.map(|m| m.0),
+        work_dir: limits.work_dir.clone(),
+        default_work_dir: limits.default_work_dir.clone(),
+        set: limits.set.clone(),
+    }
 }
 
 /// A plan file is a JSON object with the format of a plan; anything else is a pipeline.
@@ -46,8 +52,11 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
 /// The executor that the command line names, or the pipeline; options of the pipeline count if they are of the same one.
 fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
     let spec = pipeline.map(|p| p.executor.clone()).unwrap_or_default();
-    let name = limits.executor.clone().unwrap_or_else(|| spec.name.clone());
+    let function = limits.function.as_ref().map(|f| ("function".to_string(), f.clone()));
+    let named = limits.executor.clone().or_else(|| function.as_ref().map(|_| "lambda".into()));
+    let name = named.unwrap_or_else(|| spec.name.clone());
     let mut options = if name == spec.name { spec.options } else { Default::default() };
+    options.extend(function);
     options.extend(limits.executor_option.iter().cloned());
     Choice::parse(&name, &options).map_err(|e| miette!("{e}"))
 }
@@ -85,12 +94,24 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     let workers = limits.workers.map(|n| n.max(1) as usize);
     let events = &mut |e: &Event| progress.show(e);
     let report = match pipeline {
-        Some(p) => p.run_on(&choice, plan, workers, &options, cancel, events),
-        None => Session::run_on(&choice, plan, workers, &options, cancel, events),
+        Some(p) => p.run_on(&choice, plan.clone(), workers, &options, cancel, events),
+        None => Session::run_on(&choice, plan.clone(), workers, &options, cancel, events),
     };
     let report = report.map_err(say)?;
+    if !flags.json && report.usage.is_some() {
+        match cost::compared(&plan, &report) {
+            Ok(c) => eprintln!("{}", c.summary()),
+            Err(e) => eprintln!("what it cost is not known: {e}"),
+        }
+    }
     if flags.json {
-        outln!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
+        let mut document = serde_json::to_value(&report).map_err(|e| miette!("{e}"))?;
+        if let Some(object) = document.as_object_mut() {
+            // A region without prices is no reason to fail after the work is done.
+            let cost = cost::compared(&plan, &report).ok().and_then(|c| serde_json::to_value(c).ok());
+            object.insert("cost".into(), cost.unwrap_or_default());
+        }
+        outln!("{document}");
     }
     Ok(())
 }
@@ -100,17 +121,29 @@ pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
     execute(plan, pipeline.as_ref(), limits, flags)
 }
 
-pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
+pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs) -> Outcome {
     let (plan, _) = prepare(path, limits)?;
     match format {
         "json" => outln!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
         "dot" => out!("{}", chunkwise::report::dot(&plan)),
         "svg" => out!("{}", chunkwise::report::svg(&plan)),
-        _ => out!("{}", chunkwise::report::table(&plan)),
-    }
-    // The others are documents, which a text after them would spoil.
-    if explain && format == "table" {
-        out!("\n{}", chunkwise::report::explain(&plan));
+        _ => {
+            let projected = cost::projected(&plan, costs);
+            out!("{}", chunkwise::report::table(&plan));
+            match &projected {
+                Ok((projection, _)) => out!("{}", projection.summary()),
+                // Plans are also looked at by those who pay nobody.
+                Err(e) if !cost => outln!("no cost is projected: {e}"),
+                Err(_) => {}
+            }
+            if explain {
+                out!("\n{}", chunkwise::report::explain(&plan));
+            }
+            if cost {
+                let (projection, prices) = projected?;
+                out!("\n{}", projection.details(&prices));
+            }
+        }
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! The `chunkwise` command.
 
 mod allocator;
+#[cfg(feature = "aws")]
+mod aws;
 mod commands;
+mod cost;
 mod info;
 mod out;
 mod progress;
@@ -38,8 +41,18 @@ pub(crate) struct Limits {
     #[arg(long)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS))]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS.iter().copied()))]
     executor: Option<String>,
+    /// The CloudFormation stack (infra/aws/chunkwise.yaml) whose function runs the tasks, and whose bucket has room for intermediates.
+    #[cfg(feature = "aws")]
+    #[arg(long, value_name = "NAME")]
+    stack: Option<String>,
+    /// The work directory where the pipeline names none either.
+    #[arg(skip)]
+    default_work_dir: Option<String>,
+    /// The function of AWS Lambda that runs the tasks: --executor lambda --executor-option function=NAME.
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
     /// Sets an option of the executor (see docs/executors.md).
     #[arg(long = "executor-option", value_name = "KEY=VALUE", value_parser = name_value)]
     executor_option: Vec<(String, String)>,
@@ -48,7 +61,7 @@ pub(crate) struct Limits {
     set: Vec<(String, String)>,
 }
 
-fn name_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
 }
 
@@ -109,6 +122,11 @@ enum Command {
         /// Say why operations were fused or stored, and what set the memory bound.
         #[arg(long)]
         explain: bool,
+        /// Say what each stage would cost on AWS Lambda, and with which prices.
+        #[arg(long)]
+        cost: bool,
+        #[command(flatten)]
+        costs: cost::CostArgs,
     },
     /// Copy an array into other chunks.
     Rechunk {
@@ -140,6 +158,18 @@ enum Command {
     },
     /// Draw a slice of one or two dimensions, in the terminal or as a PNG file.
     Show(show::ShowArgs),
+    /// Hand a pipeline over to the state machine of a stack on AWS, which runs it without any machine that stays up.
+    #[cfg(feature = "aws")]
+    Submit(aws::SubmitArgs),
+    /// Show how a run is that was handed over.
+    #[cfg(feature = "aws")]
+    Status(aws::StatusArgs),
+    /// Show what the functions of a run that was handed over have logged.
+    #[cfg(feature = "aws")]
+    Logs(aws::RunArgs),
+    /// Cancel a run that was handed over. What is stored stays.
+    #[cfg(feature = "aws")]
+    Cancel(aws::RunArgs),
     /// Run one task of a plan.
     RunTask {
         /// The plan file.
@@ -194,18 +224,48 @@ fn report_errors_legibly() {
     debug_assert!(hook.is_ok(), "nothing else sets the hook");
 }
 
+impl Command {
+    /// Asks for what is only known by the name of a stack.
+    #[cfg(feature = "aws")]
+    fn resolve(&mut self) -> Result<(), miette::Report> {
+        match self {
+            Command::Run { limits, .. } | Command::Plan { limits, .. } | Command::Rechunk { limits, .. } => aws::resolve(limits),
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "aws"))]
+    fn resolve(&mut self) -> Result<(), miette::Report> {
+        Ok(())
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
     report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    if let Err(report) = cli.command.resolve() {
+        eprintln!("{report:?}");
+        return ExitCode::FAILURE;
+    }
     let result = match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
-        Command::Plan { pipeline, limits, format, explain } => commands::plan(&pipeline, &limits, &format, explain),
+        Command::Plan { pipeline, limits, format, explain, cost, costs } => {
+            commands::plan(&pipeline, &limits, &format, explain, cost, &costs)
+        }
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
             commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
         }
         Command::Info { url, json } => info::info(&url, json),
         Command::Show(args) => show::show(&args),
+        #[cfg(feature = "aws")]
+        Command::Submit(args) => aws::submit(&args),
+        #[cfg(feature = "aws")]
+        Command::Status(args) => aws::status(&args),
+        #[cfg(feature = "aws")]
+        Command::Logs(args) => aws::logs(&args),
+        #[cfg(feature = "aws")]
+        Command::Cancel(args) => aws::cancel(&args),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         Command::Worker(args) => return worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),

@@ -1,7 +1,7 @@
 //! Progress: bars on a terminal, plain lines elsewhere.
 
 use chunkwise::ByteSize;
-use chunkwise::executor::{Event, StageInfo};
+use chunkwise::executor::{Event, StageInfo, Usage};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -11,6 +11,9 @@ pub(crate) struct Progress {
     bars: Option<MultiProgress>,
     stages: Vec<Stage>,
     quiet: bool,
+    /// When usage was last shown, and its own line below the bars.
+    used: Option<Instant>,
+    usage: Option<ProgressBar>,
 }
 
 struct Stage {
@@ -24,7 +27,7 @@ struct Stage {
 impl Progress {
     pub fn new(quiet: bool) -> Progress {
         let bars = (std::io::stderr().is_terminal() && !quiet).then(MultiProgress::new);
-        Progress { bars, stages: Vec::new(), quiet }
+        Progress { bars, stages: Vec::new(), quiet, used: None, usage: None }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -72,16 +75,40 @@ impl Progress {
             )),
             Event::Warning { message } => self.line(&format!("warning: {message}")),
             Event::ArrayPublished { url } => self.line(&format!("wrote {url}")),
+            Event::Used(usage) => self.used(usage),
             Event::ArrayDeleted { .. } => {}
-            Event::RunFinished(r) => self.line(&format!(
-                "finished in {:.1} s: {} tasks ({} done before), read {}, wrote {}, peak memory {}",
-                r.seconds,
-                r.tasks,
-                r.skipped,
-                ByteSize(r.bytes_read),
-                ByteSize(r.bytes_written),
-                ByteSize(r.peak_memory)
-            )),
+            Event::RunFinished(r) => {
+                if let Some(u) = &r.usage {
+                    self.used = None;
+                    self.used(u);
+                }
+                self.line(&format!(
+                    "finished in {:.1} s: {} tasks ({} done before), read {}, wrote {}, peak memory {}",
+                    r.seconds,
+                    r.tasks,
+                    r.skipped,
+                    ByteSize(r.bytes_read),
+                    ByteSize(r.bytes_written),
+                    ByteSize(r.peak_memory)
+                ))
+            }
+        }
+    }
+
+    /// What a service has been used for so far.
+    fn used(&mut self, usage: &Usage) {
+        let refused = if usage.throttled > 0 { format!(", {} refused", usage.throttled) } else { String::new() };
+        let text = format!("{} invocations{refused}, {:.1} GB-seconds", usage.invocations, usage.gb_seconds);
+        if let Some(bars) = &self.bars {
+            let bar = self.usage.get_or_insert_with(|| {
+                let bar = bars.add(ProgressBar::no_length());
+                bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+                bar
+            });
+            bar.set_message(text);
+        } else if self.used.is_none_or(|t| t.elapsed() > Duration::from_secs(10)) {
+            self.used = Some(Instant::now());
+            eprintln!("{text}");
         }
     }
 

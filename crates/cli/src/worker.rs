@@ -57,7 +57,8 @@ fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
         return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
     };
     let part = args.array_index.zip(args.array_size);
-    run_share(&worker, &Share { stage, tasks, part, name: args.name.clone(), timeout: args.task_timeout }, cancel)
+    let share = Share { stage, tasks, part, name: args.name.clone(), folder: None, threads: None, timeout: args.task_timeout, until: None };
+    Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 
 pub(crate) fn worker(args: &WorkerArgs) -> ExitCode {

@@ -1,6 +1,7 @@
 //! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
 use crate::executors::Executor;
+use crate::function::CANCELLED;
 use crate::lease::Lease;
 use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
@@ -52,7 +53,7 @@ impl Default for RunOptions {
 pub struct Driver;
 
 /// Largest resident memory of this process so far, in bytes; 0 where the system does not say.
-fn peak_memory() -> u64 {
+pub fn peak_memory() -> u64 {
     std::fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|s| s.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()))
@@ -62,6 +63,64 @@ fn peak_memory() -> u64 {
 /// A failure outside of the tasks.
 pub(crate) fn unusable(e: TaskError) -> RunError {
     RunError::Task { source: Box::new(e), outputs: Vec::new() }
+}
+
+/// The names of the outputs of a plan.
+pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
+    ctx.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect()
+}
+
+/// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
+pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
+    let store = Store::open(&ctx.run_dir)?;
+    let reports = if resume { read_reports(&ctx.run_dir)? } else { Reports::new() };
+    // What is there without a run of this plan is somebody's. Workers may have run it without a driver, from a plan elsewhere.
+    let found = if resume && (!reports.is_empty() || store.get("plan.json")?.is_some()) {
+        store.delete(CANCELLED)?;
+        resume::finished(ctx, reports)?
+    } else {
+        let (outputs, mut replaced) = (outputs(ctx), Vec::new());
+        let there = at_once(&outputs, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
+        for (name, there) in outputs.iter().zip(there) {
+            let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
+            if there && !overwrite {
+                return Err(RunError::OutputExists { url: url.to_string() });
+            }
+            // Folders may be left of what a filesystem held.
+            if there || !url.is_remote() {
+                replaced.push(Some(*name));
+            }
+        }
+        // And what is left of another run of this plan.
+        replaced.push(None);
+        let deleted = at_once(&replaced, |what| match what {
+            // First the metadata: a half-deleted array must not open.
+            Some(name) => ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable),
+            None => Ok(store.delete_prefix("").map(|_| ())?),
+        });
+        deleted.into_iter().collect::<Result<(), RunError>>()?;
+        (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
+    };
+    store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
+    Ok(found)
+}
+
+/// Writes the metadata of every output that is whole, last of all.
+pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+    let outputs = outputs(ctx);
+    let published = at_once(&outputs, |name| {
+        let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
+        if missing > 0 {
+            return Err(RunError::Incomplete { array: (*name).into(), missing });
+        }
+        Store::open(ctx.array_location(name))?.sweep()?;
+        ctx.publish(name).map_err(unusable)
+    });
+    for (name, published) in outputs.iter().zip(published) {
+        published?;
+        tell(&ctx.array_location(name).to_string());
+    }
+    Ok(())
 }
 
 impl Driver {
@@ -75,45 +134,16 @@ impl Driver {
     ) -> Result<RunReport, RunError> {
         let started = Instant::now();
         let plan = &ctx.plan;
-        let outputs: Vec<&str> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect();
-        let store = Store::open(&ctx.run_dir)?;
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        // What is there without a run of this plan is somebody's.
-        let resumed = options.resume && store.get("plan.json")?.is_some();
-        let (done, have) = if resumed {
-            resume::finished(ctx, read_reports(&ctx.run_dir)?)?
-        } else {
-            let mut replaced = Vec::new();
-            let there = at_once(&outputs, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
-            for (name, there) in outputs.iter().zip(there) {
-                let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
-                if there && !options.overwrite {
-                    return Err(RunError::OutputExists { url: url.to_string() });
-                }
-                // Folders may be left of what a filesystem held.
-                if there || !url.is_remote() {
-                    replaced.push(Some(*name));
-                }
-            }
-            // And what is left of another run of this plan.
-            replaced.push(None);
-            let deleted = at_once(&replaced, |what| match what {
-                // First the metadata: a half-deleted array must not open.
-                Some(name) => ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable),
-                None => Ok(store.delete_prefix("").map(|_| ())?),
-            });
-            deleted.into_iter().collect::<Result<(), RunError>>()?;
-            (plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
-        };
-        let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
-        store.put("plan.json", text)?;
-        let mut log = Log::open(&ctx.run_dir, !resumed)?;
+        let (done, have) = begin(ctx, options.resume, options.overwrite)?;
+        let mut log = Log::open(&ctx.run_dir, !options.resume)?;
         let mut report = RunReport {
             id: plan.id(),
             executor: executor.name().into(),
             skipped: done.iter().map(Done::count).sum(),
+            task_seconds: vec![0.0; plan.stages.len()],
             requests: vec![Requests::default(); plan.stages.len()],
             ..RunReport::default()
         };
@@ -133,26 +163,17 @@ impl Driver {
             }
         }
         report.bytes_spilled = executor.spilled();
+        report.usage = executor.usage();
         result.map_err(|e| match e {
             RunError::Task { source, .. } => {
-                RunError::Task { source, outputs: outputs.iter().map(|n| ctx.array_location(n).to_string()).collect() }
+                RunError::Task { source, outputs: outputs(ctx).iter().map(|n| ctx.array_location(n).to_string()).collect() }
             }
             other => other,
         })?;
-        let published = at_once(&outputs, |name| {
-            let missing = plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
-            if missing > 0 {
-                return Err(RunError::Incomplete { array: (*name).into(), missing });
-            }
-            Store::open(ctx.array_location(name))?.sweep()?;
-            ctx.publish(name).map_err(unusable)
-        });
-        for (name, published) in outputs.iter().zip(published) {
-            published?;
-            let url = ctx.array_location(name).to_string();
-            report.outputs.push(url.clone());
-            events(&Event::ArrayPublished { url });
-        }
+        publish(ctx, &mut |url| {
+            report.outputs.push(url.to_string());
+            events(&Event::ArrayPublished { url: url.to_string() });
+        })?;
         report.seconds = started.elapsed().as_secs_f64();
         report.peak_memory = peak_memory().max(executor.peak_memory());
         events(&Event::RunFinished(report.clone()));

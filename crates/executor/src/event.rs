@@ -77,8 +77,23 @@ pub enum Event {
         /// Its URL.
         url: String,
     },
+    /// What has been used so far of a service that is paid for by use.
+    Used(Usage),
     /// All is done.
     RunFinished(RunReport),
+}
+
+/// What a run has used of a service that is paid for by use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// Invocations.
+    pub invocations: u64,
+    /// Seconds that they took, each times the memory of the function in GiB.
+    pub gb_seconds: f64,
+    /// Invocations that were refused because there were too many at once.
+    pub throttled: u64,
+    /// Where.
+    pub region: String,
 }
 
 /// A run in numbers.
@@ -104,10 +119,15 @@ pub struct RunReport {
     pub bytes_written: u64,
     /// Bytes of intermediates that went to storage: those that did not fit into memory beside the tasks.
     pub bytes_spilled: u64,
+    /// Seconds that the tasks took, by stage, each counted for itself.
+    pub task_seconds: Vec<f64>,
     /// Requests of the tasks, by stage.
     pub requests: Vec<Requests>,
     /// Largest resident memory of the process so far in bytes, or of a worker where that is known and larger.
     pub peak_memory: u64,
+    /// What it has used of a service that is paid for by use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// URLs of the outputs.
     pub outputs: Vec<String>,
 }

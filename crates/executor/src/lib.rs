@@ -4,10 +4,12 @@
 //! timeouts, second copies of slow tasks and events. An [`Executor`] only runs what it is given, on threads of this process or in
 //! [`worker`]s elsewhere.
 
+pub mod detached;
 pub mod driver;
 mod error;
 mod event;
 mod executors;
+pub mod function;
 mod lease;
 mod log;
 mod readiness;
@@ -17,6 +19,8 @@ pub mod worker;
 
 pub use driver::{Driver, RunOptions};
 pub use error::RunError;
-pub use event::{Event, RunReport, StageInfo};
+pub use event::{Event, RunReport, StageInfo, Usage};
+#[cfg(feature = "aws")]
+pub use executors::aws;
 pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};
 pub use log::read_reports;

@@ -1,5 +1,6 @@
-//! Plans for people: a table, a graph, an explanation.
+//! Plans for people: a table, a graph, an explanation, and what they cost.
 
+pub mod cost;
 mod svg;
 
 use chunkwise_plan::{ArrayRole, Plan};
@@ -7,6 +8,19 @@ use chunkwise_types::ByteSize;
 use std::fmt::Write;
 
 pub use svg::svg;
+
+/// Rows below each other, of the same number of columns; those from `right` on are set to the right.
+pub(crate) fn aligned(rows: &[Vec<String>], right: usize) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns).map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate();
+        let line: Vec<String> = cells.map(|(c, (v, w))| if c >= right { format!("{v:>w$}") } else { format!("{v:<w$}") }).collect();
+        let _ = writeln!(out, "{}", line.join("  ").trim_end());
+    }
+    out
+}
 
 /// The stages as an aligned table.
 pub fn table(plan: &Plan) -> String {
@@ -24,13 +38,7 @@ pub fn table(plan: &Plan) -> String {
             (s.cost.gets + s.cost.puts).to_string(),
         ]);
     }
-    let widths: Vec<usize> = (0..head.len()).map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
-    let mut out = String::new();
-    for row in rows {
-        let line: Vec<String> =
-            row.iter().zip(&widths).enumerate().map(|(c, (v, w))| if c > 2 { format!("{v:>w$}") } else { format!("{v:<w$}") }).collect();
-        let _ = writeln!(out, "{}", line.join("  ").trim_end());
-    }
+    let mut out = aligned(&rows, 3);
     let temporary: u64 = plan
         .arrays
         .values()

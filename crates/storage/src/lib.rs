@@ -5,6 +5,7 @@
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
 mod ahead;
+mod allowed;
 mod at_once;
 mod aws_profile;
 mod boxes;
@@ -28,6 +29,7 @@ mod upload;
 mod write;
 
 pub use ahead::Reader;
+pub use allowed::{check_allowed, restrict};
 pub use at_once::at_once;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Location {
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Location {

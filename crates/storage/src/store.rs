@@ -1,5 +1,6 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
+use crate::allowed::check_allowed;
 use crate::error::no_bucket;
 use crate::object::Object;
 use crate::remote::{self, Fetched, Remote};
@@ -78,6 +79,7 @@ impl<T> Drop for Pending<T> {
 impl Store {
     /// Opens the folder; it need not exist.
     pub fn open(location: &Location) -> Result<Store, StorageError> {
+        check_allowed(location)?;
         let prefix = remote::parts(location).2.trim_matches('/').to_string();
         Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None })
     }

@@ -1,6 +1,8 @@
 //! Executors by name.
 
 use super::batch::{BatchExecutor, Command, CommandOptions, Slurm, SlurmOptions};
+#[cfg(feature = "lambda")]
+use super::lambda::{LambdaExecutor, LambdaOptions};
 use super::processes::{ProcessExecutor, ProcessOptions};
 use super::{Executor, OptionError, Options, ThreadExecutor};
 use crate::RunError;
@@ -11,7 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The names of all executors.
-pub const EXECUTORS: [&str; 4] = ["threads", "processes", "slurm", "command"];
+pub const EXECUTORS: &[&str] = &[
+    "threads",
+    "processes",
+    "slurm",
+    "command",
+    #[cfg(feature = "lambda")]
+    "lambda",
+];
 
 /// An executor with its options. The choice changes neither a plan nor its results.
 #[derive(Debug, Clone)]
@@ -24,6 +33,9 @@ pub enum Choice {
     Slurm(SlurmOptions),
     /// Workers that a command of the user starts.
     Command(CommandOptions),
+    /// Invocations of a function of AWS Lambda.
+    #[cfg(feature = "lambda")]
+    Lambda(LambdaOptions),
 }
 
 impl Choice {
@@ -38,6 +50,8 @@ impl Choice {
             "processes" => Choice::Processes(ProcessOptions::read(&mut options)?),
             "slurm" => Choice::Slurm(SlurmOptions::read(&mut options)?),
             "command" => Choice::Command(CommandOptions::read(&mut options)?),
+            #[cfg(feature = "lambda")]
+            "lambda" => Choice::Lambda(LambdaOptions::read(&mut options)?),
             _ => return Err(OptionError(format!("there is no executor '{name}'; there are {}", EXECUTORS.join(", ")))),
         };
         options.end()?;
@@ -68,6 +82,8 @@ impl Choice {
             Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
             Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),
             Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads)?)?),
+            #[cfg(feature = "lambda")]
+            Choice::Lambda(o) => Box::new(LambdaExecutor::new(context.clone(), o.clone())?),
             Choice::Threads => return Err(RunError::Executor("threads need no workers".into())),
         };
         Ok((context, executor))

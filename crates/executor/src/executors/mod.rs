@@ -1,7 +1,11 @@
 //! Where tasks run. Each executor has a module of its own and nothing in it about order, retries or resume.
 
+#[cfg(feature = "aws")]
+pub mod aws;
 pub(crate) mod batch;
 mod choice;
+#[cfg(feature = "lambda")]
+mod lambda;
 mod options;
 mod processes;
 mod threads;
@@ -13,6 +17,7 @@ pub use threads::ThreadExecutor;
 pub(crate) use options::Options;
 
 use crate::RunError;
+use crate::event::Usage;
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::StorageError;
 use chunkwise_task::TaskError;
@@ -114,6 +119,11 @@ pub trait Executor {
     /// Bytes of intermediates that went to storage because there was no room in memory.
     fn spilled(&self) -> u64 {
         0
+    }
+
+    /// What was used so far, of a service that is paid for by use.
+    fn usage(&self) -> Option<Usage> {
+        None
     }
 
     /// The largest memory of a worker so far, where the executor knows it.

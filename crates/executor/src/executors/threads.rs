@@ -129,6 +129,11 @@ impl ThreadExecutor {
         self.running.is_empty()
     }
 
+    /// True if a task holds a thread for good.
+    pub fn stuck(&self) -> bool {
+        self.stuck > 0
+    }
+
     fn take(&mut self, update: Update, out: &mut Vec<Update>) {
         if let Update::Ended { attempt, .. } = &update {
             // A thread that was given up may end after all: nobody waits for it.

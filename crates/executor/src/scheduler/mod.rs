@@ -22,6 +22,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long an attempt that is not needed any more may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often it is told what was used.
+const USAGE: Duration = Duration::from_secs(1);
+
 /// A run while its tasks run.
 pub(crate) struct Scheduler<'a> {
     pub ctx: &'a TaskContext,
@@ -39,6 +42,7 @@ pub(crate) struct Scheduler<'a> {
     durations: Durations,
     later: Vec<(Instant, usize, u64)>,
     failure: Option<TaskError>,
+    told_usage: Instant,
     deleted: HashSet<String>,
 }
 
@@ -76,6 +80,7 @@ impl<'a> Scheduler<'a> {
             durations,
             later,
             failure: None,
+            told_usage: Instant::now(),
             deleted,
         }
     }
@@ -109,6 +114,7 @@ impl<'a> Scheduler<'a> {
                 self.take(update)?;
             }
             self.look_at_the_clock();
+            self.tell_usage();
             self.lease.beat()?;
         }
         // Copies that came too late may have written to what was deleted.
@@ -121,6 +127,16 @@ impl<'a> Scheduler<'a> {
             Some(e) => Err(RunError::Task { source: Box::new(e), outputs: Vec::new() }),
             None if !self.ready.all_done() => Err(RunError::Cancelled),
             None => Ok(()),
+        }
+    }
+
+    fn tell_usage(&mut self) {
+        if self.told_usage.elapsed() < USAGE {
+            return;
+        }
+        self.told_usage = Instant::now();
+        if let Some(usage) = self.executor.usage() {
+            (self.events)(&Event::Used(usage));
         }
     }
 
@@ -253,6 +269,7 @@ impl<'a> Scheduler<'a> {
         self.durations.add(stage, r.seconds);
         self.report.tasks += 1;
         self.report.bytes_read += r.bytes_read;
+        self.report.task_seconds[stage] += r.seconds;
         self.report.requests[stage] = self.report.requests[stage].plus(r.requests);
         let bytes_written = r.written.iter().map(|w| w.bytes).sum();
         self.report.bytes_written += bytes_written;

@@ -12,7 +12,7 @@ mod share;
 pub use exit::Exit;
 pub use protocol::{Answer, Order, VERSION, skew};
 pub use serve::serve;
-pub use share::{Share, parse_ranges, ranges_text, run_share};
+pub use share::{Share, Shared, parse_ranges, ranges_text, run_share};
 
 pub(crate) use protocol::REPORTS;
 #[cfg(test)]
@@ -64,6 +64,35 @@ pub enum WorkerError {
     Usage(String),
 }
 
+/// Bytes of a plan, at most.
+const MAX_PLAN: u64 = 64 << 20;
+
+/// Fetches a plan, and checks that it is the one that is meant: `hash` is its id.
+///
+/// # Errors
+/// When it cannot be read, is too large, is another one, or of another version.
+pub fn read_plan(url: &str, hash: Option<&str>) -> Result<Plan, WorkerError> {
+    let bad = |detail: String| WorkerError::NoPlan { url: url.into(), detail };
+    let location = Location::parse(url, None)?;
+    let folder = location.parent().ok_or_else(|| bad("it is no file".into()))?;
+    let store = Store::open(&folder)?;
+    let data = store.get(location.name())?.ok_or_else(|| bad("there is no such object".into()))?;
+    if data.len() as u64 > MAX_PLAN {
+        return Err(bad(format!("it has {} bytes, and {MAX_PLAN} are allowed", data.len())));
+    }
+    let plan = Plan::from_json(&String::from_utf8_lossy(&data)).map_err(|e| match e {
+        PlanError::Version { .. } => WorkerError::Skew(e.to_string()),
+        other => bad(other.to_string()),
+    })?;
+    let id = plan.id();
+    match hash.filter(|h| *h != id) {
+        Some(wanted) => {
+            Err(WorkerError::Skew(format!("the plan at '{url}' is {id}, but {wanted} is wanted; it was replaced by another one")))
+        }
+        None => Ok(plan),
+    }
+}
+
 /// A plan, opened for the tasks of this process.
 pub struct Worker {
     /// The plan with its arrays.
@@ -83,18 +112,8 @@ impl Worker {
         if let Some(driver) = driver.filter(|d| *d != VERSION) {
             return Err(WorkerError::Skew(format!("the worker has chunkwise {VERSION}, but the driver has {driver}")));
         }
-        let bad = |detail: String| WorkerError::NoPlan { url: url.into(), detail };
-        let location = Location::parse(url, None)?;
-        let folder = location.parent().ok_or_else(|| bad("it is no file".into()))?;
-        let data = Store::open(&folder)?.get(location.name())?.ok_or_else(|| bad("there is no such object".into()))?;
-        let plan = Plan::from_json(&String::from_utf8_lossy(&data)).map_err(|e| match e {
-            PlanError::Version { .. } => WorkerError::Skew(e.to_string()),
-            other => bad(other.to_string()),
-        })?;
+        let plan = read_plan(url, hash)?;
         let id = plan.id();
-        if let Some(wanted) = hash.filter(|h| *h != id) {
-            return Err(WorkerError::Skew(format!("the plan at '{url}' is {id}, but {wanted} is wanted; it was replaced by another one")));
-        }
         let allowed = limits.allowed_mem.unwrap_or(plan.spec.allowed_mem);
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);

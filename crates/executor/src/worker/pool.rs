@@ -31,12 +31,13 @@ pub(crate) struct Pool<'a> {
     queue: VecDeque<Queued>,
     running: BTreeMap<u64, Running>,
     timeout: Option<Duration>,
+    hanging: bool,
 }
 
 impl<'a> Pool<'a> {
-    pub fn new(worker: &'a Worker, timeout: Option<Duration>) -> Pool<'a> {
-        let threads = ThreadExecutor::new(worker.context.clone(), worker.threads, worker.memory.clone());
-        Pool { worker, threads, queue: VecDeque::new(), running: BTreeMap::new(), timeout }
+    pub fn new(worker: &'a Worker, threads: usize, timeout: Option<Duration>) -> Pool<'a> {
+        let threads = ThreadExecutor::new(worker.context.clone(), threads, worker.memory.clone());
+        Pool { worker, threads, queue: VecDeque::new(), running: BTreeMap::new(), timeout, hanging: false }
     }
 
     pub fn push(&mut self, attempt: u64, stage: usize, task: u64, have: Vec<WrittenChunk>) {
@@ -69,12 +70,23 @@ impl<'a> Pool<'a> {
             say(self.step(Duration::from_millis(20))?)?;
         }
         let hanging = std::mem::take(&mut self.running);
+        self.hanging |= !hanging.is_empty();
         say(hanging.into_iter().map(|(attempt, r)| Answer::Returned { attempt, stage: r.stage, task: r.task }).collect())
+    }
+
+    /// True if a task does not stop: the pool must not be waited for.
+    pub fn hangs(&self) -> bool {
+        self.hanging || self.threads.stuck()
     }
 
     /// Hands back what has not begun, and stops the rest at its next chunk.
     pub fn cancel(&mut self) -> Vec<Answer> {
         self.threads.cancel();
+        self.hand_back()
+    }
+
+    /// Hands back what has not begun.
+    pub fn hand_back(&mut self) -> Vec<Answer> {
         let back = |q: Queued| Answer::Returned { attempt: q.attempt, stage: q.stage, task: q.task };
         self.queue.drain(..).map(back).collect()
     }

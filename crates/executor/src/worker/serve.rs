@@ -40,7 +40,7 @@ pub fn serve(
         Ok(())
     };
     say(vec![Answer::hello(&worker.id)])?;
-    let mut pool = Pool::new(worker, None);
+    let mut pool = Pool::new(worker, worker.threads, None);
     loop {
         if cancel.load(Ordering::Relaxed) {
             say(pool.cancel())?;

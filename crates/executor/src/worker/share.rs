@@ -24,8 +24,25 @@ pub struct Share {
     pub part: Option<(u64, u64)>,
     /// The name of this worker in its reports, if the engine has one.
     pub name: Option<String>,
+    /// A folder of its own for its reports: its name below `reports`.
+    pub folder: Option<String>,
+    /// Tasks at once, where that is not as the worker was opened for.
+    pub threads: Option<usize>,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
+    /// When everything must be over: tasks that would not end before are handed back.
+    pub until: Option<Instant>,
+}
+
+/// What became of a share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The worst end of a task.
+    pub exit: Exit,
+    /// The objects, below the run's folder, that hold the reports.
+    pub stored: Vec<String>,
+    /// A task hangs: threads and memory are still its own.
+    pub hangs: bool,
 }
 
 /// Task numbers as `0..10,12,20..30`; ends are not included.
@@ -72,8 +89,9 @@ pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl It
 /// The reports of this worker, in objects of its own.
 struct Reports<'a> {
     store: &'a Store,
+    folder: String,
     name: String,
-    next: u64,
+    stored: Vec<String>,
     lines: String,
     held: usize,
     last: Instant,
@@ -94,19 +112,40 @@ impl Reports<'_> {
     fn flush(&mut self) -> Result<(), WorkerError> {
         self.last = Instant::now();
         if self.held > 0 {
-            let key = format!("{REPORTS}/{}-{:06}.jsonl", self.name, self.next);
+            let key = format!("{REPORTS}/{}{}-{:06}.jsonl", self.folder, self.name, self.stored.len());
             self.store.put(&key, std::mem::take(&mut self.lines).into_bytes())?;
-            (self.next, self.held) = (self.next + 1, 0);
+            self.held = 0;
+            self.stored.push(key);
         }
         Ok(())
     }
 }
 
-/// Runs a share of a stage. What the tasks need must be there: they are of a stage whose inputs are done.
+/// When tasks of a share may not be started any more.
+struct Clock {
+    until: Option<Instant>,
+    /// The longest task of the share so far.
+    longest: Duration,
+}
+
+impl Clock {
+    /// True if a task that starts now would probably not end in time.
+    fn too_late(&self) -> bool {
+        self.until.is_some_and(|t| Instant::now() + self.longest.mul_f64(1.25) > t)
+    }
+
+    /// True if nothing may go on.
+    fn over(&self) -> bool {
+        self.until.is_some_and(|t| Instant::now() >= t)
+    }
+}
+
+/// Runs a share of a stage. What the tasks need must be there: they are of a stage whose inputs are done. `tell` sees every answer that goes
+/// to the reports.
 ///
 /// # Errors
 /// When there is no such share, or reports cannot be stored.
-pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool) -> Result<Exit, WorkerError> {
+pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut dyn FnMut(&Answer)) -> Result<Shared, WorkerError> {
     let Some(stage) = worker.context.plan.stages.get(share.stage) else {
         let n = worker.context.plan.stages.len();
         return Err(WorkerError::Usage(format!("the plan has {n} stages, and so no stage {}", share.stage)));
@@ -123,37 +162,52 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool) -> Result<
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let own = format!("{}{}-{time:x}", share.name.as_ref().map(|n| format!("{n}-")).unwrap_or_default(), std::process::id());
     let name: String = own.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
-    let mut reports = Reports { store: &store, name, next: 0, lines: String::new(), held: 0, last: Instant::now() };
+    let folder = share.folder.as_ref().map(|f| format!("{f}/")).unwrap_or_default();
+    let mut reports = Reports { store: &store, folder, name, stored: Vec::new(), lines: String::new(), held: 0, last: Instant::now() };
     reports.add(vec![Answer::hello(&worker.id)])?;
-    let mut pool = Pool::new(worker, share.timeout);
+    let threads = share.threads.unwrap_or(worker.threads).max(1);
+    let mut pool = Pool::new(worker, threads, share.timeout);
+    let mut clock = Clock { until: share.until, longest: Duration::ZERO };
     // Only so many of them wait in the pool that ten million take no memory.
     let mut rest = part_of(ranges, index, size);
     let mut worst = Exit::Done;
+    let mut note = |answers: Vec<Answer>, reports: &mut Reports<'_>, longest: &mut Duration| {
+        for a in &answers {
+            match a {
+                Answer::Failed { class, .. } => worst = worst.max(Exit::of(*class)),
+                Answer::Returned { .. } => worst = worst.max(Exit::Stopped),
+                Answer::Done { report, .. } => *longest = Duration::try_from_secs_f64(report.seconds).unwrap_or_default().max(*longest),
+                _ => {}
+            }
+            tell(a);
+        }
+        reports.add(answers)
+    };
     loop {
-        if cancel.load(Ordering::Relaxed) {
-            reports.add(pool.cancel())?;
-            reports.add(rest.by_ref().map(|task| Answer::Returned { attempt: task, stage: share.stage, task }).collect())?;
-            pool.wind_up(|answers| reports.add(answers))?;
-            worst = worst.max(Exit::Stopped);
+        let (over, late) = (cancel.load(Ordering::Relaxed) || clock.over(), clock.too_late());
+        if over || late {
+            let back = rest.by_ref().map(|task| Answer::Returned { attempt: task, stage: share.stage, task }).collect();
+            note(if over { pool.cancel() } else { pool.hand_back() }, &mut reports, &mut clock.longest)?;
+            note(back, &mut reports, &mut clock.longest)?;
+        }
+        if over {
+            pool.wind_up(|answers| note(answers, &mut reports, &mut clock.longest))?;
             break;
         }
-        let wanted = (2 * worker.threads).saturating_sub(pool.waiting());
+        let wanted = (2 * threads).saturating_sub(pool.waiting());
         rest.by_ref().take(wanted).for_each(|task| pool.push(task, share.stage, task, Vec::new()));
         if pool.idle() {
             break;
         }
-        let answers = pool.step(TICK)?;
-        for a in &answers {
-            if let Answer::Failed { class, .. } = a {
-                worst = worst.max(Exit::of(*class));
-            }
-        }
-        reports.add(answers)?;
+        note(pool.step(TICK)?, &mut reports, &mut clock.longest)?;
     }
     reports.flush()?;
-    // A thread that hangs is not waited for: this process ends.
-    std::mem::forget(pool);
-    Ok(worst)
+    let (stored, hangs) = (reports.stored, pool.hangs());
+    if hangs {
+        // A thread that hangs is not waited for.
+        std::mem::forget(pool);
+    }
+    Ok(Shared { exit: worst, stored, hangs })
 }
 
 #[cfg(test)]

@@ -1,0 +1,38 @@
+//! What goes wrong between here and AWS.
+
+use chunkwise_executor::RunError;
+use chunkwise_executor::aws::sentence;
+
+/// Why a deployment or a run of it cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AwsError {
+    /// Region, credentials or threads are missing.
+    #[error(transparent)]
+    Connect(#[from] RunError),
+    /// A service refuses.
+    #[error("{action}: {detail}")]
+    Service {
+        /// What was asked for.
+        action: String,
+        /// What it says.
+        detail: String,
+    },
+    /// A stack is there, but not usable.
+    #[error("the stack '{stack}' {problem}")]
+    Stack {
+        /// Its name.
+        stack: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something that was given cannot be handed over.
+    #[error("{0}")]
+    Input(String),
+}
+
+impl AwsError {
+    /// Of an error of the SDK.
+    pub(crate) fn service(action: impl Into<String>, e: &(dyn std::error::Error + 'static)) -> AwsError {
+        AwsError::Service { action: action.into(), detail: sentence(e) }
+    }
+}

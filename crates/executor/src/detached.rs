@@ -1,0 +1,192 @@
+//! Runs without a driver: somebody else (a state machine, a scheduler, a person) has the tasks run, stage by stage, and asks for what a driver
+//! does before the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
+
+use crate::RunError;
+use crate::driver::{begin, outputs, publish, unusable};
+use crate::function::{CANCELLED, StageBatches, StageStatus};
+use crate::lease::Lease;
+use crate::readiness::Done;
+use crate::worker::{Answer, REPORTS};
+use chunkwise_plan::ArrayRole;
+use chunkwise_storage::{Location, Store};
+use chunkwise_task::TaskContext;
+
+/// Batches of all stages together, at most: a state machine carries them in a document of 256 KiB.
+const MOST_BATCHES: u64 = 4000;
+/// Bytes that a batch reads and writes, where the tasks are small.
+const BATCH_BYTES: u64 = 256 << 20;
+/// Tasks of a batch, likewise.
+const BATCH_TASKS: u64 = 1000;
+/// Objects with reports that are looked at for failures, and failures that are told.
+const LOOKED_AT: usize = 256;
+const TOLD: usize = 20;
+
+/// Prepares a run: outputs that are replaced are deleted, the plan is stored, and what there is to do is cut into batches of `batch` tasks, or as
+/// many as seems right.
+///
+/// # Errors
+/// When an output exists and is not to be replaced, or another process drives this run now.
+pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
+    let _lease = Lease::take(&ctx.run_dir)?;
+    let (done, _) = begin(ctx, resume, overwrite)?;
+    Ok(batches(ctx, &done, batch))
+}
+
+/// What there would be to do.
+pub fn preview(ctx: &TaskContext, batch: Option<u64>) -> Vec<StageBatches> {
+    let done: Vec<Done> = ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect();
+    batches(ctx, &done, batch)
+}
+
+fn batches(ctx: &TaskContext, done: &[Done], batch: Option<u64>) -> Vec<StageBatches> {
+    let stages = &ctx.plan.stages;
+    let most = (MOST_BATCHES / stages.len().max(1) as u64).max(1);
+    let of = |(index, (stage, done)): (usize, (&chunkwise_plan::Stage, &Done))| {
+        let tasks = stage.tasks();
+        let left = tasks - done.count();
+        let bytes = stage.cost.bytes_read.saturating_add(stage.cost.bytes_written) / tasks.max(1);
+        let size = batch.unwrap_or((BATCH_BYTES / bytes.max(1)).clamp(1, BATCH_TASKS)).max(left.div_ceil(most)).max(1);
+        StageBatches {
+            stage: index,
+            name: stage.name.clone(),
+            tasks,
+            done: done.count(),
+            projected_mem: stage.projected_mem,
+            batches: cut((0..tasks).filter(|t| !done.get(*t)), size),
+        }
+    };
+    stages.iter().zip(done).enumerate().map(of).collect()
+}
+
+/// Ranges that hold `size` of the tasks each. Done tasks between them are run again, which does no harm.
+fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
+    let (mut out, mut held) = (Vec::<[u64; 2]>::new(), 0);
+    for t in tasks {
+        match out.last_mut() {
+            // A long way of done tasks is not run again.
+            Some(r) if held < size && t - r[1] < size => (r[1], held) = (t + 1, held + 1),
+            _ => {
+                out.push([t, t + 1]);
+                held = 1;
+            }
+        }
+    }
+    out
+}
+
+/// Publishes the outputs, and deletes the intermediates unless they are kept. The URLs of the outputs.
+///
+/// # Errors
+/// When a chunk is missing: nothing is published of that output, and the message says to resume.
+pub fn finish(ctx: &TaskContext) -> Result<Vec<String>, RunError> {
+    let mut urls = Vec::new();
+    publish(ctx, &mut |url| urls.push(url.to_string()))?;
+    Ok(urls)
+}
+
+/// Deletes the intermediates of a run that is finished.
+///
+/// # Errors
+/// When storage fails.
+pub fn delete_intermediates(ctx: &TaskContext) -> Result<(), RunError> {
+    for (name, _) in ctx.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Intermediate) {
+        ctx.clear(name).map_err(unusable)?;
+    }
+    Ok(())
+}
+
+/// How far a run is.
+pub struct Progress {
+    /// The stages.
+    pub stages: Vec<StageStatus>,
+    /// `planned`, `unfinished`, `cancelled` or `published`.
+    pub state: &'static str,
+    /// The first failures that were reported.
+    pub failures: Vec<String>,
+}
+
+/// Looks at what storage holds of a run. Listing takes a request for each thousand chunks.
+///
+/// # Errors
+/// When storage fails.
+pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
+    let mut stages = Vec::new();
+    for (index, stage) in ctx.plan.stages.iter().enumerate() {
+        let (mut chunks, mut stored) = (0, 0);
+        for o in &stage.outputs {
+            chunks += ctx.plan.arrays[&o.array].grid.count();
+            stored += ctx.array(&o.array).stored_chunks()?.len() as u64;
+        }
+        stages.push(StageStatus { stage: index, name: stage.name.clone(), tasks: stage.tasks(), chunks, stored });
+    }
+    let store = Store::open(&ctx.run_dir)?;
+    let mut published = true;
+    for name in outputs(ctx) {
+        published &= Store::open(ctx.array_location(name))?.get("zarr.json")?.is_some();
+    }
+    let state = if published {
+        "published"
+    } else if store.get(CANCELLED)?.is_some() {
+        "cancelled"
+    } else if stages.iter().any(|s| s.stored > 0) {
+        "unfinished"
+    } else {
+        "planned"
+    };
+    let mut failures = Vec::new();
+    if !published {
+        let mut keys: Vec<String> = store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
+        keys.sort();
+        keys.truncate(LOOKED_AT);
+        for data in store.get_all(&keys)?.into_iter().flatten() {
+            for line in String::from_utf8_lossy(&data).lines().filter(|l| l.contains("failed")) {
+                if let Ok(Answer::Failed { detail, .. }) = serde_json::from_str(line)
+                    && failures.len() < TOLD
+                {
+                    failures.push(detail);
+                }
+            }
+        }
+    }
+    Ok(Progress { stages, state, failures })
+}
+
+/// Tells functions that run tasks of a run to hand back what they have not done.
+///
+/// # Errors
+/// When storage fails.
+pub fn cancel(run: &Location) -> Result<(), RunError> {
+    Ok(Store::open(run)?.put(CANCELLED, &b"{}"[..])?)
+}
+
+/// True if somebody has done so.
+///
+/// # Errors
+/// When storage fails.
+pub fn is_cancelled(run: &Location) -> Result<bool, RunError> {
+    Ok(Store::open(run)?.size(CANCELLED)?.is_some())
+}
+
+/// Deletes the folder of a run, whose outputs stay: the objects that were deleted.
+///
+/// # Errors
+/// When another process drives the run now, or storage fails.
+pub fn clean(run: &Location) -> Result<u64, RunError> {
+    let _lease = Lease::take(run)?;
+    Ok(Store::open(run)?.delete_prefix("")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn every_task_is_in_a_batch() {
+        assert_eq!(cut(0..10, 4), [[0, 4], [4, 8], [8, 10]]);
+        assert_eq!(cut(std::iter::empty(), 4), [[0u64; 2]; 0]);
+        let left = [0, 1, 5, 6, 7, 100, 102, 103, 104, 105];
+        let found = cut(left.into_iter(), 4);
+        assert_eq!(found, [[0, 7], [7, 8], [100, 105], [105, 106]]);
+        assert!(left.iter().all(|t| found.iter().any(|[a, b]| (a..b).contains(&t))));
+    }
+}

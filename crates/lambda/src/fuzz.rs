@@ -1,0 +1,183 @@
+//! Events, pipelines and plans are untrusted: whatever they say is refused or done, inside the allowed prefixes, and nothing panics. Proptest
+//! changes good documents byte by byte and value by value, in the same way each time; `PROPTEST_CASES` makes it search longer.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use crate::config::Config;
+use crate::serve::{Invocation, act};
+use crate::tasks::Kept;
+use chunkwise::executor::function::{Answer, Event};
+use chunkwise::plan::Plan;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+const PLAN: &str = include_str!("../../../examples/plan.json");
+const FORMAT: &str = "chunkwise-event/1";
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(if std::env::var_os("PROPTEST_CASES").is_some() { 100_000 } else { 3000 })
+    }
+}
+
+fn runner() -> proptest::test_runner::TestRunner {
+    proptest::test_runner::TestRunner::new_with_rng(config(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+}
+
+/// A change of a text.
+#[derive(Debug, Clone)]
+enum Edit {
+    Set(usize, u8),
+    Remove(usize, usize),
+    Insert(usize, String),
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let words = prop::sample::select(vec![
+        "[",
+        "{",
+        "\"",
+        "null",
+        "-1",
+        "18446744073709551615",
+        "1e999",
+        "..",
+        "../..",
+        "%2e%2e",
+        "s3://other/x",
+        "file:///etc/passwd",
+        "\\u0000",
+        "memory:x",
+        "9223372036854775807",
+        "[[[[[[[[",
+        "\"url\":",
+        "true",
+        "0",
+        "{\"a\":",
+        "http://169.254.169.254/",
+        "//",
+        ".",
+        "chunkwise-plan/2",
+    ]);
+    let edit = prop_oneof![
+        (any::<usize>(), any::<u8>()).prop_map(|(at, b)| Edit::Set(at, b)),
+        (any::<usize>(), 1..40usize).prop_map(|(at, n)| Edit::Remove(at, n)),
+        (any::<usize>(), words).prop_map(|(at, w)| Edit::Insert(at, w.to_string())),
+    ];
+    prop::collection::vec(edit, 1..6)
+}
+
+fn changed(text: &str, edits: &[Edit]) -> Vec<u8> {
+    let mut out = text.as_bytes().to_vec();
+    for edit in edits {
+        let n = out.len().max(1);
+        match edit {
+            Edit::Set(at, b) if !out.is_empty() => out[at % n] = *b,
+            Edit::Remove(at, k) if !out.is_empty() => drop(out.drain(at % n..(at % n + k).min(out.len()))),
+            Edit::Insert(at, w) => drop(out.splice(at % n..at % n, w.bytes())),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A folder that the process may touch, and one beside it that it may not.
+static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let root = std::env::temp_dir().join(format!("chunkwise-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("allowed")).unwrap();
+    std::fs::create_dir_all(root.join("other")).unwrap();
+    std::fs::write(root.join("other/secret"), "kept").unwrap();
+    chunkwise::storage::restrict(&[root.join("allowed").display().to_string()]).unwrap();
+    root
+});
+
+/// An event of every action, and the plan that they are about, with its place.
+fn events() -> (Vec<Value>, PathBuf, Vec<u8>) {
+    let allowed = ROOT.join("allowed").display().to_string();
+    let document = json!({
+        "arrays": {"x": "arange(0, 24)", "y": "x + 1"},
+        "outputs": {format!("{allowed}/out.zarr/y"): "y"},
+        "spec": {"work_dir": format!("{allowed}/work")},
+    });
+    let plan = json!({"format": FORMAT, "action": "plan", "document": document, "mode": "overwrite"});
+    let Answer::Plan(planned) = serve(&Mutex::default(), plan.to_string().as_bytes()).unwrap() else { panic!("no plan") };
+    let run = |action: &str| json!({"format": FORMAT, "action": action, "plan": planned.plan, "hash": planned.hash});
+    let mut tasks = run("run_tasks");
+    tasks["stage"] = json!(0);
+    tasks["tasks"] = json!([[0, 1]]);
+    let at = PathBuf::from(planned.plan.strip_prefix("file://").unwrap());
+    let text = std::fs::read(&at).unwrap();
+    (vec![plan, tasks, run("status"), run("finish"), run("cancel"), run("clean")], at, text)
+}
+
+fn serve(kept: &Mutex<Kept>, text: &[u8]) -> Result<Answer, String> {
+    let event = Event::from_json(text).map_err(|e| e.to_string())?;
+    let config = Config { memory: 512 << 20, processors: 1, work_dir: None };
+    let invocation = Invocation { request_id: "r".into(), deadline: Instant::now() + Duration::from_secs(20), init_seconds: None };
+    act(&config, kept, event, &invocation).map_err(|f| f.message)
+}
+
+#[test]
+fn any_bytes_are_no_event() {
+    runner()
+        .run(&prop::collection::vec(any::<u8>(), 0..200), |bytes| {
+            prop_assert!(Event::from_json(&bytes).is_err());
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn nested_documents_are_refused() {
+    for open in ["[", "{\"a\":", "[{\"a\":["] {
+        let deep = format!("{{\"format\": \"chunkwise-event/1\", \"action\": \"plan\", \"document\": {}", open.repeat(100_000));
+        assert!(Event::from_json(deep.as_bytes()).is_err());
+        assert!(Plan::from_json(&deep.replace("chunkwise-event/1", "chunkwise-plan/1")).is_err());
+    }
+}
+
+#[test]
+fn changed_plans_are_refused_or_valid() {
+    assert!(Plan::from_json(PLAN).is_ok());
+    runner()
+        .run(&edits(), |edits| {
+            let text = String::from_utf8_lossy(&changed(PLAN, &edits)).into_owned();
+            let began = Instant::now();
+            let _ = Plan::from_json(&text);
+            prop_assert!(began.elapsed() < Duration::from_secs(2), "{text}");
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn changed_events_touch_nothing_else() {
+    let (events, at, plan) = events();
+    let kept = Mutex::default();
+    // As they are all of them are done: what is changed below is close to that.
+    for event in events.iter().filter(|e| e["action"] != "clean") {
+        serve(&kept, event.to_string().as_bytes()).unwrap();
+    }
+    let refused = std::cell::Cell::new(0u32);
+    runner()
+        .run(&(0..events.len(), edits()), |(k, edits)| {
+            if !at.exists() {
+                std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+                std::fs::write(&at, &plan).unwrap();
+            }
+            refused.set(refused.get() + u32::from(serve(&kept, &changed(&events[k].to_string(), &edits)).is_err()));
+            Ok(())
+        })
+        .unwrap();
+    assert!(refused.get() > 100, "{}", refused.get());
+    assert_eq!(std::fs::read_to_string(ROOT.join("other/secret")).unwrap(), "kept");
+    let mut found: Vec<_> = std::fs::read_dir(&*ROOT).unwrap().flatten().map(|e| e.file_name()).collect();
+    found.sort();
+    assert_eq!(found, ["allowed", "other"]);
+    let _ = std::fs::remove_dir_all(&*ROOT);
+}

@@ -1,0 +1,56 @@
+//! Chunkwise as a function of AWS Lambda: one `bootstrap` for every action.
+//!
+//! The function has no state of its own. What it keeps between invocations (the open plan, connections, decoded chunks) only saves time.
+
+mod config;
+mod failure;
+mod log;
+mod plan;
+mod runs;
+mod serve;
+mod tasks;
+
+#[cfg(test)]
+mod fuzz;
+
+use config::Config;
+use lambda_runtime::service_fn;
+use serve::Function;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+fn main() -> ExitCode {
+    // Endpoints that plans name get signed requests: none may, unless the function's configuration says so.
+    if std::env::var_os("CHUNKWISE_ENDPOINTS").is_none() {
+        // SAFETY: this is the only thread.
+        unsafe { std::env::set_var("CHUNKWISE_ENDPOINTS", "") };
+    }
+    log::start();
+    chunkwise::limit_allocator();
+    let config = match Config::from_env() {
+        Ok(config) => config,
+        Err(problem) => {
+            tracing::error!("{problem}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            tracing::error!("the runtime cannot be started: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let function = Arc::new(Function::new(config));
+    let ended = runtime.block_on(lambda_runtime::run(service_fn(move |event| {
+        let function = function.clone();
+        async move { function.invoke(event).await }
+    })));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            tracing::error!("{e}");
+            ExitCode::FAILURE
+        }
+    }
+}

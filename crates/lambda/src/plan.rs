@@ -1,0 +1,131 @@
+//! `plan`: from a pipeline to a stored plan and what there is to run.
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::tasks::check_memory;
+use chunkwise::detached;
+use chunkwise::executor::function::{ANSWER_FORMAT, Mode, PIPELINE, PlanAnswer, PlanEvent};
+use chunkwise::pipeline::{Overrides, Pipeline, load_text};
+use chunkwise::plan::ArrayRole;
+use chunkwise::storage::{Location, Store};
+use chunkwise::task::TaskContext;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes of a pipeline, at most.
+const MAX_PIPELINE: u64 = 1 << 20;
+
+/// A pipeline as it was planned, kept beside its plan: to finish a run, the coordinates of its outputs are needed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Where it came from; relative names are relative to its folder.
+    path: String,
+    text: String,
+    allowed_mem: u64,
+    work_dir: Option<String>,
+    default_work_dir: Option<String>,
+    set: BTreeMap<String, String>,
+}
+
+impl Kept {
+    /// Reads what an event names.
+    fn of(config: &Config, e: &PlanEvent) -> Result<Kept, Failure> {
+        let (path, text) = match (&e.pipeline, &e.document) {
+            (Some(url), _) => (url.clone(), fetch(url)?),
+            (_, Some(serde_json::Value::String(text))) => (inline(e), text.clone()),
+            (_, document) => (inline(e), serde_json::to_string(&document).unwrap_or_default()),
+        };
+        if text.len() as u64 > MAX_PIPELINE {
+            return Err(Failure::refused(format!("the pipeline has {} bytes, and {MAX_PIPELINE} are allowed", text.len())));
+        }
+        Ok(Kept {
+            path,
+            text,
+            allowed_mem: e.allowed_mem.unwrap_or(config.memory).min(config.memory),
+            work_dir: e.work_dir.clone(),
+            default_work_dir: config.work_dir.clone(),
+            set: e.set.clone(),
+        })
+    }
+
+    /// Opens its inputs.
+    pub fn load(&self) -> Result<Pipeline, Failure> {
+        let overrides = Overrides {
+            allowed_mem: Some(self.allowed_mem),
+            work_dir: self.work_dir.clone(),
+            default_work_dir: self.default_work_dir.clone(),
+            set: self.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        };
+        Ok(load_text(&self.text, Path::new(&self.path), &overrides)?)
+    }
+
+    /// The one that is kept beside a plan.
+    pub fn read(run: &Location) -> Result<Option<Kept>, Failure> {
+        let Some(data) = Store::open(run)?.get(PIPELINE)? else { return Ok(None) };
+        serde_json::from_slice(&data).map(Some).map_err(|e| Failure::refused(format!("'{}' cannot be read: {e}", run.join(PIPELINE))))
+    }
+}
+
+fn inline(e: &PlanEvent) -> String {
+    e.base.as_ref().map_or_else(|| "document.yaml".into(), |b| format!("{}/document.yaml", b.trim_end_matches('/')))
+}
+
+fn fetch(url: &str) -> Result<String, Failure> {
+    let location = Location::parse(url, None)?;
+    let folder = location.parent().ok_or_else(|| Failure::refused(format!("'{url}' is no file")))?;
+    let store = Store::open(&folder)?;
+    match store.size(location.name())? {
+        None => return Err(Failure::refused(format!("there is no pipeline at '{url}'"))),
+        Some(n) if n > MAX_PIPELINE => {
+            return Err(Failure::refused(format!("the pipeline '{url}' has {n} bytes, and {MAX_PIPELINE} are allowed")));
+        }
+        Some(_) => {}
+    }
+    let data = store.get(location.name())?.ok_or_else(|| Failure::refused(format!("there is no pipeline at '{url}'")))?;
+    String::from_utf8(data.into()).map_err(|_| Failure::refused(format!("the pipeline '{url}' is not text")))
+}
+
+/// Plans, and prepares the run.
+///
+/// # Errors
+/// When the pipeline is wrong, touches what it may not, or needs more memory than the function has; when outputs exist.
+pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
+    let kept = Kept::of(config, e)?;
+    let plan = kept.load()?.plan()?;
+    for stage in 0..plan.stages.len() {
+        check_memory(config, &plan, stage)?;
+    }
+    let context = TaskContext::open(plan)?;
+    let (plan, run) = (&context.plan, &context.run_dir);
+    let outputs: Vec<&str> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect();
+    // Before anything is deleted.
+    for name in outputs.iter().copied().chain(plan.arrays.keys().map(String::as_str)) {
+        chunkwise::storage::check_allowed(context.array_location(name))?;
+    }
+    let stages = if e.dry_run {
+        detached::preview(&context, e.batch)
+    } else {
+        let stages = detached::start(&context, e.mode == Mode::Resume, e.mode == Mode::Overwrite, e.batch)?;
+        let text = serde_json::to_vec(&kept).map_err(|e| Failure::refused(e.to_string()))?;
+        Store::open(run)?.put(PIPELINE, text)?;
+        stages
+    };
+    let sum = |f: fn(&chunkwise::plan::Cost) -> u64| plan.stages.iter().map(|s| f(&s.cost)).fold(0, u64::saturating_add);
+    Ok(PlanAnswer {
+        format: ANSWER_FORMAT.into(),
+        plan: run.join("plan.json").as_str().into(),
+        hash: plan.id(),
+        run: run.as_str().into(),
+        outputs: outputs.iter().map(|n| context.array_location(n).as_str().to_string()).collect(),
+        tasks: plan.stages.iter().map(|s| s.tasks()).sum(),
+        bytes_read: sum(|c| c.bytes_read),
+        bytes_written: sum(|c| c.bytes_written),
+        gets: sum(|c| c.gets),
+        puts: sum(|c| c.puts),
+        projected_mem: plan.stages.iter().map(|s| s.projected_mem).max().unwrap_or(0).saturating_add(plan.spec.reserved_mem),
+        dry_run: e.dry_run,
+        stages,
+    })
+}

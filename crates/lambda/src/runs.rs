@@ -1,0 +1,58 @@
+//! `status`, `finish`, `cancel` and `clean`: what is asked of a run as a whole.
+
+use crate::failure::Failure;
+use crate::plan::Kept;
+use chunkwise::detached;
+use chunkwise::executor::function::{
+    ANSWER_FORMAT, CancelAnswer, CancelEvent, CleanAnswer, CleanEvent, FinishAnswer, FinishEvent, StatusAnswer, StatusEvent,
+};
+use chunkwise::executor::worker::read_plan;
+use chunkwise::plan::ArrayRole;
+use chunkwise::storage::Location;
+use chunkwise::task::TaskContext;
+
+/// Opens the plan that an event names, which must lie in its run's folder: what is done to the folder is done to no other.
+fn open(url: &str, hash: &str) -> Result<TaskContext, Failure> {
+    let plan = read_plan(url, Some(hash))?;
+    let folder = Location::parse(&plan.spec.work_dir, None)?.join(hash);
+    let given = Location::parse(url, None)?;
+    if given != folder.join("plan.json") {
+        return Err(Failure::refused(format!("the plan at '{given}' is of a run in '{folder}'; name it there")));
+    }
+    Ok(TaskContext::open(plan)?)
+}
+
+/// How far a run is.
+pub fn status(e: &StatusEvent) -> Result<StatusAnswer, Failure> {
+    let context = open(&e.plan, &e.hash)?;
+    let found = detached::progress(&context)?;
+    let outputs = context.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output);
+    Ok(StatusAnswer {
+        format: ANSWER_FORMAT.into(),
+        hash: e.hash.clone(),
+        state: found.state.into(),
+        stages: found.stages,
+        outputs: outputs.map(|(n, _)| context.array_location(n).as_str().to_string()).collect(),
+        failures: found.failures,
+    })
+}
+
+/// Publishes the outputs.
+pub fn finish(e: &FinishEvent) -> Result<FinishAnswer, Failure> {
+    let context = open(&e.plan, &e.hash)?;
+    let pipeline = Kept::read(&context.run_dir)?.map(|k| k.load()).transpose()?;
+    let outputs = detached::finish(&context, pipeline.as_ref(), e.keep)?;
+    Ok(FinishAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone(), outputs })
+}
+
+/// Makes functions hand back what they have not done.
+pub fn cancel(e: &CancelEvent) -> Result<CancelAnswer, Failure> {
+    detached::cancel(&open(&e.plan, &e.hash)?.run_dir)?;
+    Ok(CancelAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone() })
+}
+
+/// Deletes the folder of a run.
+pub fn clean(e: &CleanEvent) -> Result<CleanAnswer, Failure> {
+    let objects = detached::clean(&open(&e.plan, &e.hash)?.run_dir)?;
+    Ok(CleanAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone(), objects })
+}

@@ -1,0 +1,621 @@
+"""AWS Lambda: the function and its executor, in an emulator that runs the real program over the real Runtime API, against real S3.
+
+The table of docs/reliability.md is made from the first sentences of the tests whose names begin with `test_on_lambda`: what happens, and what
+comes of it.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import obstore
+import pytest
+import yaml
+from faults import Run, files, prepare
+from harness import chunkwise
+from services import FaultProxy, MiniStack
+from services.function import FAILS_AT_FIRST, IN_CGROUP, Function, stripped
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUCKET = "functions"
+MEM = ["--allowed-mem", "300MB"]
+EVENT = "chunkwise-event/1"
+
+
+@pytest.fixture(scope="module")
+def aws():
+    with MiniStack() as server:
+        server.create_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def store(aws):
+    keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
+    return obstore.store.S3Store(BUCKET, endpoint=aws.url, **keys)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return stripped(tmp_path_factory.mktemp("function"))
+
+
+@pytest.fixture(scope="module")
+def function(aws, program):
+    with Function(aws, "chunkwise", program, [f"s3://{BUCKET}"]) as f:
+        yield f
+
+
+@pytest.fixture
+def proxy(aws):
+    with FaultProxy(aws.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, store):
+    """The outputs of `prepare` as one thread computes them; its input is uploaded."""
+    folder = tmp_path_factory.mktemp("reference")
+    chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
+    upload(store, folder / "in.zarr", "in.zarr")
+    return files(folder / "out.zarr")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """The output of `prepare` with a single one."""
+    folder = tmp_path_factory.mktemp("single")
+    chunkwise("run", prepare(folder, single=True), *MEM, "--workers", "1").ok()
+    return files(folder / "out.zarr")
+
+
+def upload(store, folder, prefix):
+    for name, data in files(folder).items():
+        obstore.put(store, f"{prefix}/{name}", data)
+
+
+def stored(store, prefix):
+    found = [o["path"] for page in obstore.list(store, prefix=prefix) for o in page]
+    return {p.removeprefix(f"{prefix}/"): bytes(obstore.get(store, p).bytes()) for p in found}
+
+
+class Case:
+    """A run of the plan of `prepare` with everything in the bucket, in a folder of its own."""
+
+    def __init__(self, aws, store, folder, name, single=False, retries=None, side=None):
+        self.store, self.prefix = store, name
+        self.url = f"s3://{BUCKET}/{name}"
+        source = f"s3://{BUCKET}/in.zarr"
+        if side:
+            (folder / "own").mkdir()
+            prepare(folder / "own", count=4, side=side)
+            upload(store, folder / "own/in.zarr", f"{name}/in.zarr")
+            source = f"{self.url}/in.zarr"
+        spec = {"work_dir": f"{self.url}/work"}
+        if retries is not None:
+            spec["storage"] = {f"s3://{BUCKET}": {"retries": retries}}
+        options = {"spec": spec, "source": source, "target": f"{self.url}/out.zarr"}
+        self.plan = prepare(folder, **options, env=aws.env, single=single)
+
+    def run(self, function, *args, env=None, options=(), resume=False, report=False):
+        given = [w for o in ["concurrency=4", *options] for w in ("--executor-option", o)]
+        # With a report nothing else is said.
+        more = [*(["--resume"] if resume else []), *(["--json"] if report else []), *args]
+        command = ["run", self.plan, "--executor", "lambda", "--function", function.name, *given, *more]
+        return Run(*command, env={**function.env, **(env or {})})
+
+    def same(self, reference):
+        """The outputs are those of the reference, and no intermediate is left."""
+        out = stored(self.store, f"{self.prefix}/out.zarr")
+        assert out == reference, sorted(set(out) ^ set(reference))
+        left = [p for p in stored(self.store, f"{self.prefix}/work") if "/c/" in p or p.endswith(".lock")]
+        assert not left, f"left in the work directory: {left}"
+
+    def nothing_published(self):
+        published = [p for p in stored(self.store, f"{self.prefix}/out.zarr") if p.endswith("zarr.json") and p != "zarr.json"]
+        assert not published, f"half of the outputs are published: {published}"
+
+
+@pytest.fixture
+def case(aws, store, reference, tmp_path, request):
+    def make(**options):
+        return Case(aws, store, tmp_path, f"{request.node.name[8:40]}-{time.time_ns() % 10**9}".replace("[", "-").replace("]", ""), **options)
+
+    return make
+
+
+# The executor
+
+
+@pytest.mark.parametrize("invoke", ["sync", "async"])
+def test_on_lambda_the_same_bytes(case, function, reference, invoke):
+    """Nothing: the same bytes as on one thread, whole by their checksums, within the memory, and no intermediate is left."""
+    c = case()
+    with c.run(function, options=[f"invoke={invoke}", "poll=0.3"], report=True) as run:
+        run.ok()
+    report = json.loads(run.stdout)
+    assert (report["executor"], report["retries"], report["backups"]) == ("lambda", 0, 0)
+    assert report["peak_memory"] <= 512 << 20
+    assert report["usage"]["gb_seconds"] > 0 and report["usage"]["region"] == "us-east-1"
+    c.same(reference)
+    chunkwise("verify", f"{c.url}/out.zarr", env=function.env).ok()
+
+
+@pytest.fixture(scope="module")
+def workloads(tmp_path_factory, store):
+    folder = tmp_path_factory.mktemp("workloads")
+    shutil.copytree(ROOT / "examples/workloads", folder / "workloads", ignore=shutil.ignore_patterns("data"))
+    command = [sys.executable, "-W", "ignore", folder / "workloads/generate.py", "all", "--small", "--steps", "250"]
+    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    upload(store, folder / "workloads/data", "workloads/data")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["quadratic_means", "vorticity", "tem", "climatology", "rechunk", "ata"])
+def test_workloads(workloads, function, store, name):
+    """All six workloads: their results are byte for byte those of a local run."""
+    document = yaml.safe_load((workloads / f"workloads/{name}.yaml").read_text())
+    document["spec"] = {"allowed_mem": "300MB", "workers": 2}
+    local, remote = workloads / f"workloads/{name}-local.yaml", workloads / f"workloads/{name}-remote.yaml"
+    local.write_text(yaml.safe_dump(document))
+    at = f"s3://{BUCKET}/workloads"
+    document["inputs"] = {k: f"{at}/{v}" for k, v in document["inputs"].items()}
+    document["outputs"] = {k.replace("../out/", f"{at}/out/"): v for k, v in document["outputs"].items()}
+    document["spec"]["work_dir"] = f"{at}/work"
+    remote.write_text(yaml.safe_dump(document))
+    chunkwise("run", local).ok()
+    chunkwise("run", remote, "--function", function.name, "--executor-option", "concurrency=4", env=function.env).ok()
+    expected, found = files(workloads / f"out/{name}.zarr"), stored(store, f"workloads/out/{name}.zarr")
+    assert expected and found == expected, sorted(set(found) ^ set(expected))
+
+
+def test_on_lambda_resume(case, function, reference, proxy, aws, program):
+    """The driver is killed, and the run resumed on another executor: the same bytes."""
+    c = case()
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/", hang=True)
+    with Function(aws, "stuck", program, [f"s3://{BUCKET}"], timeout=5, s3=proxy.url) as stuck:
+        with c.run(stuck) as run:
+            run.until(lambda: rule.hits)
+            time.sleep(0.3)
+            run.signal(signal.SIGKILL)
+            run.end()
+    c.nothing_published()
+    rule.times = 0
+    with c.run(function, resume=True) as run:
+        run.ok()
+    c.same(reference)
+
+
+@pytest.mark.parametrize("times", [1, 2, None])
+def test_on_lambda_a_request_that_fails(case, aws, program, proxy, single, times):
+    """A server answers one request, two, or all of a chunk with an error: the task is tried again; the fourth time the run stops and names the chunk."""
+    c = case(single=True, retries=0)
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", status=500, times=times)
+    with Function(aws, f"unlucky{times}", program, [f"s3://{BUCKET}"], s3=proxy.url) as f:
+        with c.run(f) as run:
+            if times:
+                run.ok()
+            else:
+                run.failed("in.zarr/c/30/0/0", "--resume")
+                c.nothing_published()
+        assert run.errors.count("failed (transient)") == (times or 3), run.errors
+        rule.times = 0
+        if not times:
+            with c.run(f, resume=True) as run:
+                run.ok()
+    c.same(single)
+
+
+def test_on_lambda_a_hanging_task(case, aws, program, proxy, single):
+    """A task waits for an answer that does not come: it is stopped at its time limit, tried again, and succeeds when there is one."""
+    c = case(single=True)
+    proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
+    with Function(aws, "hangs", program, [f"s3://{BUCKET}"], timeout=3, s3=proxy.url) as f:
+        with c.run(f) as run:
+            run.ok()
+    assert "Task timed out after 3.00 seconds" in run.errors and "failed (transient)" in run.errors
+    c.same(single)
+
+
+def test_on_lambda_a_task_that_always_hangs(case, aws, program, proxy):
+    """A task hangs whenever it is tried: the run stops and names the limit."""
+    c = case(single=True)
+    proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True)
+    with Function(aws, "stuck2", program, [f"s3://{BUCKET}"], timeout=2, s3=proxy.url) as f:
+        with c.run(f, "--retries", "1") as run:
+            run.failed("stage 0, task 30", "timed out after 2.00 seconds", "--resume")
+    c.nothing_published()
+
+
+def test_on_lambda_a_straggler(case, aws, program, proxy, single):
+    """A task takes much longer than its siblings: a second copy of it finishes first, and the first one is stopped."""
+    c = case(single=True)
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
+    with Function(aws, "slow", program, [f"s3://{BUCKET}"], timeout=60, s3=proxy.url) as f:
+        with c.run(f, options=["tasks=1"]) as run:
+            run.ok()
+    assert run.errors.count("a second copy was started") == 1 and "again in" not in run.errors and rule.hits == 1, run.errors
+    c.same(single)
+
+
+def test_a_task_that_holds_up_others(case, aws, program, proxy, single):
+    """The tasks behind one that hangs, in the same invocation, are sent again."""
+    c = case(single=True)
+    proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
+    with Function(aws, "queue", program, [f"s3://{BUCKET}"], timeout=60, s3=proxy.url) as f:
+        began = time.monotonic()
+        with c.run(f, options=["concurrency=2"]) as run:
+            run.ok()
+    assert time.monotonic() - began < 30 and "again in" not in run.errors, run.errors
+    c.same(single)
+
+
+def test_on_lambda_functions_that_die(case, aws, program, tmp_path, single):
+    """Workers are killed (signal 9): that is what is said, and their tasks are run by others."""
+    c = case(single=True)
+    (tmp_path / "failures").mkdir()
+    for k in range(3):
+        (tmp_path / "failures" / str(k)).touch()
+    variables = {"CHUNKWISE_TEST_FAILURES": str(tmp_path / "failures")}
+    with Function(aws, "dies", program, [f"s3://{BUCKET}"], wrapper=FAILS_AT_FIRST, **variables) as f:
+        with c.run(f) as run:
+            run.ok()
+    # When one environment dies, the emulator ends those of the same function that are at work, too.
+    assert run.errors.count("failed (lost worker)") >= 3 and "exited during init" in run.errors, run.errors
+    c.same(single)
+
+
+class Killed(FaultProxy):
+    """The emulator only says that a program has ended. Where the kernel has killed it for memory, this says what Lambda says then."""
+
+    cgroup = None
+
+    async def _pass_on(self, line, headers, body, writer, seen, drop_after):
+        kept = Kept()
+        goes_on = await super()._pass_on(line, headers, body, kept, seen, drop_after)
+        head, _, answer = kept.data.partition(b"\r\n\r\n")
+        control = pathlib.Path(f"/sys/fs/cgroup/memory/{self.cgroup}/memory.oom_control")
+        if control.exists() and "oom_kill 0" not in control.read_text():
+            told = b"Runtime exited before returning a response"
+            new = answer.replace(told, b"RequestId: 1 Error: Runtime exited with error: signal: killed")
+            head = head.replace(f"content-length: {len(answer)}".encode(), f"content-length: {len(new)}".encode())
+            answer = new
+        writer.write(head + b"\r\n\r\n" + answer)
+        await writer.drain()
+        return goes_on
+
+
+class Kept:
+    """A connection that nobody listens to."""
+
+    def __init__(self):
+        self.data = b""
+
+    def write(self, data):
+        self.data += data
+
+    async def drain(self):
+        pass
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup/memory", os.W_OK), reason="no memory cgroups (version 1) of which there may be new ones")
+def test_on_lambda_out_of_memory(case, aws, program, function):
+    """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
+    c = case(single=True, side=800)
+    group = f"chunkwise-lambda-{os.getpid()}"
+    variables = {"CHUNKWISE_TEST_CGROUP": group, "CHUNKWISE_TEST_LIMIT": str(14 << 20)}
+    try:
+        with Killed(aws.url) as killed, Function(aws, "small", program, [f"s3://{BUCKET}"], wrapper=IN_CGROUP, **variables) as f:
+            killed.cgroup = group
+            with c.run(f, env={"AWS_ENDPOINT_URL_LAMBDA": killed.url}, options=["concurrency=1"]) as run:
+                run.failed("killed for using too much memory", "signal: killed", "projected to need", "held to 536.9 MB")
+    finally:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            try:
+                pathlib.Path(f"/sys/fs/cgroup/memory/{group}").rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+    assert run.errors.count("failed (resource)") >= 1
+    c.nothing_published()
+    with c.run(function, resume=True) as run:
+        run.ok()
+    local = prepare(c.plan.parent / "own", count=4, side=800, single=True, source=str(c.plan.parent / "own/in.zarr"))
+    chunkwise("run", local, *MEM).ok()
+    c.same(files(c.plan.parent / "own/out.zarr"))
+
+
+def test_on_lambda_throttled(case, aws, program, reference):
+    """The engine refuses more than two invocations at once: the driver comes down to what is possible, and no task is failed for it."""
+    c = case()
+    with Function(aws, "two", program, [f"s3://{BUCKET}"], reserved=2) as f:
+        with c.run(f, options=["concurrency=12"]) as run:
+            run.ok()
+    assert " refused, " in run.errors and "again in" not in run.errors, run.errors
+    assert "Lambda takes no more invocations now" in run.errors
+    c.same(reference)
+
+
+def test_on_lambda_always_throttled(case, aws, program):
+    """The engine refuses everything: the run stops after a while and says so."""
+    c = case(single=True)
+    with Function(aws, "none", program, [f"s3://{BUCKET}"], reserved=0) as f:
+        with c.run(f, options=["patience=1"]) as run:
+            run.failed("Lambda has refused every invocation")
+    c.nothing_published()
+
+
+def test_on_lambda_lost_answers(case, function, proxy, reference):
+    """The connection is cut after the work is done, and the answer lost: the reports in storage count, and nothing is run again."""
+    c = case()
+    rule = proxy.rule(method="POST", path="/invocations", drop_after=0, times=5)
+    with c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}) as run:
+        run.ok()
+    assert rule.hits == 5 and "again in" not in run.errors, run.errors
+    c.same(reference)
+
+
+def test_on_lambda_errors_of_the_service(case, function, proxy, reference):
+    """The service itself fails: its requests are repeated."""
+    c = case()
+    proxy.rule(method="POST", path="/invocations", status=500, times=3)
+    with c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}) as run:
+        run.ok()
+    assert run.errors.count("failed (transient)") == 3, run.errors
+    c.same(reference)
+
+
+class Twice(FaultProxy):
+    """Every invocation is delivered twice; the second answer counts."""
+
+    async def _pass_on(self, line, headers, body, writer, seen, drop_after):
+        if seen.path.endswith("/invocations"):
+            await super()._pass_on(line, headers, body, Kept(), seen, None)
+        return await super()._pass_on(line, headers, body, writer, seen, drop_after)
+
+
+@pytest.mark.parametrize("invoke", ["sync", "async"])
+def test_on_lambda_duplicate_delivery(case, aws, function, reference, invoke):
+    """Every task is run and reported twice at once: each counts once."""
+    c = case()
+    with Twice(aws.url) as proxy, c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}, options=[f"invoke={invoke}", "poll=0.3"], report=True) as run:
+        run.ok()
+    report = json.loads(run.stdout)
+    # Of one stage or of all: no task is counted more often than it is in the plan.
+    plan = json.loads(c.plan.read_text())
+    assert report["retries"] == 0 and report["tasks"] == sum(tasks(s) for s in plan["stages"])
+    c.same(reference)
+
+
+def tasks(stage):
+    total = 1
+    for axis in max((o["tasks"] for o in stage["outputs"]), key=len):
+        total *= -(-axis["regular"]["len"] // axis["regular"]["size"]) if "regular" in axis else len(axis["irregular"])
+    return total
+
+
+def test_on_lambda_time_is_up(case, aws, program, proxy, single):
+    """An invocation has more to do than it has time for: it hands back what is left, and that is run by another one."""
+    c = case(single=True)
+    proxy.latency = 0.25
+    with Function(aws, "hurried", program, [f"s3://{BUCKET}"], timeout=4, s3=proxy.url) as f:
+        with c.run(f, options=["concurrency=1", "batch_seconds=60"], report=True) as run:
+            run.ok()
+    report = json.loads(run.stdout)
+    assert report["retries"] == 0 and 3 <= report["usage"]["invocations"] < 30, (report, run.errors)
+    c.same(single)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_on_lambda_interrupted(case, aws, program, proxy, reference, function, number):
+    """The driver is interrupted, terminated or (processes) killed: no worker and no job is left, and nothing is published."""
+    c = case()
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/", hang=True)
+    with Function(aws, f"stopped{number}", program, [f"s3://{BUCKET}"], timeout=6, s3=proxy.url) as f:
+        with c.run(f) as run:
+            run.until(lambda: rule.hits)
+            run.signal(number)
+            run.failed("cancelled", "--resume")
+    c.nothing_published()
+    with c.run(function, resume=True) as run:
+        run.ok()
+    c.same(reference)
+
+
+def test_options(case, function):
+    """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
+    c = case(single=True)
+    chunkwise("run", c.plan, "--executor", "lambda", env=function.env).failed("--function")
+    chunkwise("run", c.plan, "--function", "chunkwise", "--executor-option", "mem=1", env=function.env).failed("no option 'mem'", "concurrency")
+    chunkwise("run", c.plan, "--function", "nobody", env=function.env).failed("'nobody' cannot be used", ("ResourceNotFound", "not found"))
+    away = {**function.env, "AWS_ENDPOINT_URL_LAMBDA": "http://127.0.0.1:1"}
+    chunkwise("run", c.plan, "--function", "chunkwise", env=away).failed("cannot be used")
+
+
+def test_too_little_memory(case, aws, program):
+    """A function with less memory than a task is projected to need is not invoked, and itself refuses the tasks; both say both numbers."""
+    c = case(single=True)
+    plan = json.loads(c.plan.read_text())
+    plan["stages"][0]["projected_mem"] = 100 << 20
+    c.plan.write_text(json.dumps(plan))
+    with Function(aws, "tiny", program, [f"s3://{BUCKET}"], memory=128) as f:
+        with c.run(f) as run:
+            run.failed("172.0 MB", "134.2 MB", "--allowed-mem")
+        with c.run(f, options=["memory=512MB"]) as run:
+            run.failed("104.9 MB for a task", "the function has 134.2 MB")
+
+
+# The function
+
+
+def refused(function, event, *words):
+    answer, error, log = function.invoke(event)
+    assert error, answer
+    for word in words:
+        assert word in answer["errorMessage"], answer
+    return answer["errorType"], log
+
+
+def pipeline(name, **changes):
+    at = f"s3://{BUCKET}"
+    return {
+        "inputs": {"x": f"{at}/in.zarr"},
+        "arrays": {"m": 'x - mean(x, dim="time")'},
+        "outputs": {f"{at}/{name}/out.zarr/m": "m"},
+        "spec": {"work_dir": f"{at}/{name}/work"},
+        **changes,
+    }
+
+
+def test_without_a_driver(function, store, reference, tmp_path):
+    """Plan, run every batch, finish: what a state machine does. The outputs are those of a local run, and of each action there is an answer."""
+    name = f"detached-{time.time_ns()}"
+    document = pipeline(name)
+    planned, error, _ = function.invoke({"format": EVENT, "action": "plan", "document": document, "allowed_mem": 100_000_000})
+    assert not error, planned
+    run = {"format": EVENT, "plan": planned["plan"], "hash": planned["hash"]}
+    assert function.invoke({**run, "action": "status"})[0]["state"] == "planned"
+    for stage in planned["stages"]:
+        assert stage["batches"] and stage["batches"][-1][1] == stage["tasks"]
+        for batch in stage["batches"]:
+            event = {**run, "action": "run_tasks", "stage": stage["stage"], "tasks": [batch], "strict": True}
+            done, error, log = function.invoke({**event, "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+            assert not error and done["complete"] and done["done"] == batch[1] - batch[0], done
+            lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+            assert lines and all(l["trace_id"] == "0af7651916cd43dd8448eb211c80319c" and l["request_id"] for l in lines), log
+    status = function.invoke({**run, "action": "status"})[0]
+    assert status["state"] == "unfinished" and all(s["stored"] == s["chunks"] for s in status["stages"]), status
+    finished, error, _ = function.invoke({**run, "action": "finish"})
+    assert not error and finished["outputs"] == [f"s3://{BUCKET}/{name}/out.zarr/m"]
+    assert function.invoke({**run, "action": "status"})[0]["state"] == "published"
+    again = refused(function, {"format": EVENT, "action": "plan", "document": document}, "exists", "--overwrite")
+    assert again[0] == "Refused"
+    local = pipeline("local")
+    local["outputs"] = {str(tmp_path / "out.zarr/m"): local["arrays"]["m"]}
+    local["spec"] = {"work_dir": str(tmp_path / "work")}
+    (tmp_path / "local.json").write_text(json.dumps(local))
+    chunkwise("run", tmp_path / "local.json", "--allowed-mem", "100MB", env=function.env).ok()
+    assert stored(store, f"{name}/out.zarr") == files(tmp_path / "out.zarr")
+    cleaned, error, _ = function.invoke({**run, "action": "clean"})
+    assert not error and cleaned["objects"] > 0 and not stored(store, f"{name}/work")
+
+
+def test_a_run_that_is_cancelled(function):
+    """After `cancel` functions hand back what they are given."""
+    name = f"cancelled-{time.time_ns()}"
+    planned = function.invoke({"format": EVENT, "action": "plan", "document": pipeline(name)})[0]
+    run = {"format": EVENT, "plan": planned["plan"], "hash": planned["hash"]}
+    assert not function.invoke({**run, "action": "cancel"})[1]
+    assert function.invoke({**run, "action": "status"})[0]["state"] == "cancelled"
+    event = {**run, "action": "run_tasks", "stage": 0, "tasks": [planned["stages"][0]["batches"][0]], "strict": True}
+    # The first tasks may be over before the note is seen; a loop would end soon.
+    kinds = {refused(function, event)[0] if function.invoke(event)[1] else "" for _ in range(3)}
+    assert kinds <= {"", "Refused"}
+
+
+BAD_EVENTS = {
+    "no object": (b"[1, 2]", "not an object"),
+    "another version": ({"format": "chunkwise-event/99", "action": "clean"}, "chunkwise-event/1"),
+    "no format": ({"action": "status"}, "no format"),
+    "no action": ({"format": EVENT}, "no action"),
+    "unknown action": ({"format": EVENT, "action": "shell"}, "shell"),
+    "unknown field": ({"format": EVENT, "action": "status", "plan": "s3://functions/p", "hash": "ab", "command": "rm"}, "command"),
+    "no id": ({"format": EVENT, "action": "status", "plan": "s3://functions/p", "hash": "../../x"}, "hash"),
+    "too large": (json.dumps({"format": EVENT, "action": "plan", "document": "x" * (1 << 20)}), "bytes"),
+    "too deep": (b'{"format": "chunkwise-event/1", "action": "plan", "document": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}", "recursion"),
+    "deep text": ({"format": EVENT, "action": "plan", "document": "{inputs: " + "[" * 20000}, ""),
+    "backward tasks": ({"format": EVENT, "action": "run_tasks", "plan": "s3://functions/p", "hash": "ab", "stage": 0, "tasks": [[5, 2]]}, "ascend"),
+    "many tasks": ({"format": EVENT, "action": "run_tasks", "plan": "s3://functions/p", "hash": "ab", "stage": 0, "tasks": [[0, 2**63]]}, "tasks"),
+    "a path as name": (
+        {"format": EVENT, "action": "run_tasks", "plan": "s3://functions/p", "hash": "ab", "stage": 0, "tasks": [[0, 1]], "name": "../x"},
+        "'name'",
+    ),
+    "a foreign bucket": ({"format": EVENT, "action": "status", "plan": "s3://other/w/ab/plan.json", "hash": "ab"}, "outside"),
+    "a longer bucket": ({"format": EVENT, "action": "status", "plan": "s3://functions2/w/ab/plan.json", "hash": "ab"}, "outside"),
+    "a file": ({"format": EVENT, "action": "status", "plan": "file:///etc/passwd", "hash": "ab"}, "outside"),
+    "memory": ({"format": EVENT, "action": "status", "plan": "memory:x/plan.json", "hash": "ab"}, "outside"),
+    "the metadata service": ({"format": EVENT, "action": "status", "plan": "http://169.254.169.254/latest/x", "hash": "ab"}, "outside"),
+    "upwards": ({"format": EVENT, "action": "clean", "plan": "s3://functions/../other/plan.json", "hash": "ab"}, "'..'"),
+    "escaped": ({"format": EVENT, "action": "clean", "plan": "s3://functions/%2e%2e/other/plan.json", "hash": "ab"}, "escapes"),
+    "a user": ({"format": EVENT, "action": "plan", "pipeline": "https://user:pw@host/p.yaml"}, "secrets"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_EVENTS)
+def test_bad_events(function, name):
+    """Malformed, oversized, wrong-version and malicious events are refused with a clear error, and the function goes on."""
+    event, word = BAD_EVENTS[name]
+    kind, _ = refused(function, event, word)
+    assert kind == "Refused", kind
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"inputs": {"x": "s3://other/in.zarr"}}, "outside"),
+        ({"inputs": {"x": "/etc/passwd"}}, "outside"),
+        ({"inputs": {"x": f"s3://{BUCKET}/a/../../other"}}, "'..'"),
+        ({"outputs": {"s3://other/out.zarr/m": "m"}}, "outside"),
+        ({"spec": {"work_dir": "s3://other/work"}}, "outside"),
+        ({"spec": {}}, "outside"),
+        ({"spec": {"work_dir": f"s3://{BUCKET}/w", "storage": {f"s3://{BUCKET}": {"endpoint": "https://evil.example"}}}}, "CHUNKWISE_ENDPOINTS"),
+        ({"arrays": {"m": "full([1000000000000, 1000000000000], 1.0) + x"}}, ""),
+        ({"arrays": {"m": "(" * 5000 + "x" + ")" * 5000}}, ""),
+    ],
+)
+def test_bad_pipelines(function, change, word):
+    """A pipeline may touch nothing outside the prefixes, and have no absurd shapes or depths."""
+    document = pipeline(f"bad-{time.time_ns()}", **change)
+    kind, _ = refused(function, {"format": EVENT, "action": "plan", "document": document}, word)
+    assert kind == "Refused"
+
+
+def test_bad_plans(function, store, case):
+    """Nor may a plan, wherever it comes from: every array in it is looked at before anything is read."""
+    c = case(single=True)
+    plan = json.loads(c.plan.read_text())
+    inputs = [n for n, a in plan["arrays"].items() if a["role"] == "input"]
+    outputs = [n for n, a in plan["arrays"].items() if a["role"] == "output"]
+
+    def attempt(change, *words):
+        altered = json.loads(json.dumps(plan))
+        change(altered)
+        (c.plan.parent / "altered.json").write_text(json.dumps(altered))
+        obstore.put(store, f"{c.prefix}/altered.json", json.dumps(altered).encode())
+        event = {"format": EVENT, "action": "run_tasks", "plan": f"{c.url}/altered.json", "hash": identity(function, c), "stage": 0, "tasks": [[0, 1]]}
+        assert refused(function, event, *words)[0] == "Refused"
+
+    attempt(lambda p: p["arrays"][inputs[0]].update(url="s3://other/in.zarr"), "outside")
+    attempt(lambda p: p["arrays"][outputs[0]].update(url="file:///tmp/out.zarr"), "outside")
+    attempt(lambda p: p["spec"].update(work_dir="s3://other/w"), "outside")
+    attempt(lambda p: p.update(format="chunkwise-plan/99"), "chunkwise-plan/99")
+    attempt(lambda p: p["arrays"][outputs[0]].update(shape=[2**63, 2**63, 2**63]), "not valid")
+    attempt(lambda p: p.update(unknown=1), "unknown")
+    event = {"format": EVENT, "action": "run_tasks", "plan": f"{c.url}/altered.json", "hash": "ab", "stage": 0, "tasks": [[0, 1]]}
+    refused(function, event, "")
+
+
+def identity(function, c):
+    """The id of the plan that lies at `altered.json`, as the refusal of a wrong one names it."""
+    event = {"format": EVENT, "action": "run_tasks", "plan": f"{c.url}/altered.json", "hash": "0123456789abcdef", "stage": 0, "tasks": [[0, 1]]}
+    message = function.invoke(event)[0]["errorMessage"]
+    return message.split("' is ")[1].split(",")[0] if "' is " in message else "0123456789abcdef"
+
+
+def test_the_schema_fits(function):
+    """Events and answers are as the published schema says."""
+    import jsonschema
+
+    schema = json.loads((ROOT / "docs/lambda-event.schema.json").read_text())
+    event = {"format": EVENT, "action": "plan", "document": pipeline(f"schema-{time.time_ns()}"), "dry_run": True}
+    jsonschema.validate(event, schema)
+    answer = function.invoke(event)[0]
+    jsonschema.validate(answer, {**schema, "$ref": "#/$defs/Answer"})
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**event, "action": "shell"}, schema)
