@@ -71,8 +71,9 @@ class Run:
     def __init__(self, *args, env=None):
         self.mark = uuid.uuid4().hex
         self.lines = []
+        # Engines that give their workers an environment of their own are told the mark, too.
         self.process = subprocess.Popen(
-            [binary(), *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [binary(), *(str(a).replace("{mark}", self.mark) for a in args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "NO_COLOR": "1", **(env or {}), MARK: self.mark},
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)

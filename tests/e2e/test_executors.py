@@ -15,19 +15,26 @@ import obstore
 import pytest
 import reliability
 from faults import Run, SmallDisk, cuts, files, prepare
-from harness import chunkwise, values, write_array
-from services import FaultProxy, MiniStack, Slurm
+from harness import binary, chunkwise
+from services.servers import s3_env
+from services import BatchApi, FaultProxy, KubernetesApi, MiniStack, Slurm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = ["--executor", "command", "--executor-option", "poll=0.05", "--executor-option", "parallel=2"]
+ENGINE = [x for o in ("poll=0.2", "tasks=8", "env=CHUNKWISE_TEST_MARK={mark}") for x in ("--executor-option", o)]
 EXECUTORS = {
     "threads": ["--workers", "2"],
     "processes": ["--executor", "processes", "--executor-option", "processes=2"],
     "command": [*COMMAND, "--executor-option", "tasks=8", "--executor-option", "command={worker}"],
     "slurm": ["--executor", "slurm", "--executor-option", "poll=0.3", "--executor-option", "tasks=4", "--executor-option", "mem=400MB"],
+    "kubernetes": ["--executor", "kubernetes", *ENGINE, "--executor-option", "image=chunkwise:test", "--executor-option", "env_secrets=storage"],
+    "aws-batch": ["--executor", "aws-batch", *ENGINE, "--executor-option", "queue=queue", "--executor-option", "definition=worker"],
 }
+# Where workers do not have the environment of the driver.
+APIS = ["kubernetes", "aws-batch"]
+ENGINES = ["slurm", *APIS]
 LOCAL = ["threads", "processes", "command"]
-ALL = [*LOCAL, "slurm"]
+ALL = [*LOCAL, *ENGINES]
 MEM = ["--allowed-mem", "300MB"]
 
 
@@ -38,12 +45,34 @@ def cluster():
 
 
 @pytest.fixture
+def kubernetes(request):
+    """A cluster whose pods have the secret `storage`: how the servers of a test are reached."""
+    with KubernetesApi({"chunkwise:test": [binary()]}) as api:
+        api.secrets["storage"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+        yield api
+
+
+@pytest.fixture
+def batch(request):
+    """A queue whose jobs have in their definition how the servers of a test are reached."""
+    with BatchApi({"chunkwise:test": [binary()]}) as api:
+        api.definition["environment"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+        yield api
+
+
+@pytest.fixture
 def on(request):
-    """`on(executor)`: the arguments and the environment of a run on it; Slurm is started when it is needed first."""
+    """`on(executor)`: the arguments and the environment of a run on it; an engine is started when it is needed first."""
 
     def choose(executor):
-        env = request.getfixturevalue("cluster").env if executor == "slurm" else {}
-        return [*MEM, *EXECUTORS[executor]], env
+        args = [*MEM, *EXECUTORS[executor]]
+        if executor == "slurm":
+            return args, request.getfixturevalue("cluster").env
+        if executor == "kubernetes":
+            return [*args, "--executor-option", f"endpoint={request.getfixturevalue('kubernetes').url}"], {}
+        if executor == "aws-batch":
+            return args, {**s3_env("http://127.0.0.1:9"), "AWS_ENDPOINT_URL_BATCH": request.getfixturevalue("batch").url}
+        return args, {}
 
     return choose
 

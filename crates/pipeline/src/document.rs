@@ -510,13 +510,31 @@ impl Reader<'_> {
     }
 
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
-        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything.
-        const PROGRAMS: [&str; 3] = ["command", "program", "sbatch"];
+        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything, and so could
+        // one that runs in a cluster under an account, or with secrets, of its choice.
+        const PROGRAMS: [&str; 14] = [
+            "command",
+            "program",
+            "sbatch",
+            "image",
+            "definition",
+            "queue",
+            "kubeconfig",
+            "context",
+            "endpoint",
+            "namespace",
+            "service_account",
+            "env_secrets",
+            "claims",
+            "user",
+        ];
         let mut out = BTreeMap::new();
         for (key, v) in self.map(node, "'executor_options'")? {
             if PROGRAMS.contains(&key.raw.as_str()) {
                 let e = self.error(&key.span, format!("'{}' cannot be set in a pipeline", key.raw), "this key");
-                return Err(e.with_help(format!("a pipeline may not say what is executed; use --executor-option {}=...", key.raw)));
+                return Err(
+                    e.with_help(format!("a pipeline may not say what is executed, or where; use --executor-option {}=...", key.raw))
+                );
             }
             if matches!(v.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
                 return Err(self.wrong(v, &format!("'{}'", key.raw), "text or a number"));

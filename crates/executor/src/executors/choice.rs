@@ -1,6 +1,10 @@
 //! Executors by name.
 
+#[cfg(feature = "aws-batch")]
+use super::batch::{AwsBatch, AwsBatchOptions};
 use super::batch::{BatchExecutor, Command, CommandOptions, Slurm, SlurmOptions};
+#[cfg(feature = "kubernetes")]
+use super::batch::{Kubernetes, KubernetesOptions};
 use super::processes::{ProcessExecutor, ProcessOptions};
 use super::{Executor, OptionError, Options, ThreadExecutor};
 use crate::RunError;
@@ -10,8 +14,17 @@ use chunkwise_task::TaskContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The names of all executors.
-pub const EXECUTORS: [&str; 4] = ["threads", "processes", "slurm", "command"];
+/// The names of the executors of this build.
+pub const EXECUTORS: &[&str] = &[
+    "threads",
+    "processes",
+    "slurm",
+    #[cfg(feature = "kubernetes")]
+    "kubernetes",
+    #[cfg(feature = "aws-batch")]
+    "aws-batch",
+    "command",
+];
 
 /// An executor with its options. The choice changes neither a plan nor its results.
 #[derive(Debug, Clone)]
@@ -22,6 +35,12 @@ pub enum Choice {
     Processes(ProcessOptions),
     /// Array jobs of Slurm.
     Slurm(SlurmOptions),
+    /// Indexed Jobs of Kubernetes.
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(Box<KubernetesOptions>),
+    /// Array jobs of AWS Batch.
+    #[cfg(feature = "aws-batch")]
+    AwsBatch(Box<AwsBatchOptions>),
     /// Workers that a command of the user starts.
     Command(CommandOptions),
 }
@@ -37,6 +56,10 @@ impl Choice {
             "threads" => Choice::Threads,
             "processes" => Choice::Processes(ProcessOptions::read(&mut options)?),
             "slurm" => Choice::Slurm(SlurmOptions::read(&mut options)?),
+            #[cfg(feature = "kubernetes")]
+            "kubernetes" => Choice::Kubernetes(Box::new(KubernetesOptions::read(&mut options)?)),
+            #[cfg(feature = "aws-batch")]
+            "aws-batch" => Choice::AwsBatch(Box::new(AwsBatchOptions::read(&mut options)?)),
             "command" => Choice::Command(CommandOptions::read(&mut options)?),
             _ => return Err(OptionError(format!("there is no executor '{name}'; there are {}", EXECUTORS.join(", ")))),
         };
@@ -67,6 +90,10 @@ impl Choice {
         let executor: Box<dyn Executor> = match self {
             Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
             Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),
+            #[cfg(feature = "kubernetes")]
+            Choice::Kubernetes(o) => Box::new(BatchExecutor::new(context.clone(), Kubernetes::new((**o).clone())?)?),
+            #[cfg(feature = "aws-batch")]
+            Choice::AwsBatch(o) => Box::new(BatchExecutor::new(context.clone(), AwsBatch::new((**o).clone())?)?),
             Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads)?)?),
             Choice::Threads => return Err(RunError::Executor("threads need no workers".into())),
         };

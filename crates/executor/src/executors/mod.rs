@@ -1,5 +1,7 @@
 //! Where tasks run. Each executor has a module of its own and nothing in it about order, retries or resume.
 
+#[cfg(feature = "aws")]
+pub mod aws;
 pub(crate) mod batch;
 mod choice;
 mod options;
