@@ -230,6 +230,10 @@ class BatchApi(Api):
         job |= {"status": "RUNNING", "startedAt": int(time.time() * 1000)}
         self.containers[job["jobId"]] = Container([*self.images[image], *job["container"]["command"]], env, self.memory or memory << 20)
 
+    def settle(self):
+        """Waits until no job has anything more to do."""
+        self.until(lambda: all(j["status"] in OVER for j in self.jobs.values()))
+
     def logs(self):
         return "\n".join(f"{n}: {c.output()}" for n, c in self.containers.items())
 

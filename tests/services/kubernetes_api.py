@@ -321,6 +321,10 @@ class KubernetesApi(Api):
         self._said(pod, {"running": {"startedAt": now()}}, "Running")
         self.containers[name] = Container(words, env, self.memory or limit)
 
+    def settle(self):
+        """Waits until no job has anything more to do."""
+        self.until(lambda: all("conditions" in j["status"] for j in self.jobs.values()))
+
     def logs(self):
         return "\n".join(f"{n}: {c.output()}" for n, c in self.containers.items())
 

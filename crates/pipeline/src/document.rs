@@ -512,7 +512,7 @@ impl Reader<'_> {
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
         // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything, and so could
         // one that runs in a cluster under an account, or with secrets, of its choice.
-        const PROGRAMS: [&str; 14] = [
+        const PROGRAMS: [&str; 18] = [
             "command",
             "program",
             "sbatch",
@@ -524,7 +524,11 @@ impl Reader<'_> {
             "endpoint",
             "namespace",
             "service_account",
+            "env",
             "env_secrets",
+            "env_configs",
+            "pull_secrets",
+            "profile",
             "claims",
             "user",
         ];

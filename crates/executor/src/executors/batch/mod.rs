@@ -35,6 +35,7 @@ const ASKED: usize = 16;
 const HEADROOM: u64 = 64 << 20;
 
 /// An array of workers to be started: part `k` runs the `k`-th list of tasks.
+#[cfg_attr(not(any(feature = "kubernetes", feature = "aws-batch")), expect(dead_code, reason = "only these size containers"))]
 pub(crate) struct Job<'a> {
     /// URL of the plan.
     pub plan: String,
