@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise, read_array, values, write_array, write_pipeline
+from harness import binary, chunkwise, read_array, values, write_array, write_pipeline
 from zarr.codecs import GzipCodec, ZstdCodec
 
 
@@ -312,3 +312,13 @@ def test_output_under_a_file(tmp_path):
     (tmp_path / "file").write_text("text")
     run(tmp_path, outputs={"file/out.zarr/y": "y"}).failed("file")
     assert (tmp_path / "file").read_text() == "text"
+
+
+@pytest.mark.parametrize("args", [("functions",), ("plan-schema",), ("completions", "bash")])
+def test_a_reader_that_stops_reading_is_no_error(args):
+    """As in `chunkwise functions | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([binary(), *args], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -151,3 +151,15 @@ def test_a_task_that_leaves_no_room_for_another_reads_on_idle_cores(big, tmp_pat
     source, result = zarr.open_array(str(big / "in.zarr/u"), mode="r"), zarr.open_array(str(out), mode="r")
     for start in (0, 170, 390):
         np.testing.assert_array_equal(result[start : start + 10], source[390 - start : 400 - start][::-1] * 2)
+
+
+def test_decoders_that_do_not_know_the_length_and_a_small_last_chunk(tmp_path):
+    """gzip grows its buffer as it decodes; and the last chunk, of one row, is read whole after others were read in bands."""
+    path = tmp_path / "a.zarr" / "a"
+    a = zarr.create_array(str(path), shape=(2001, 100, 100), chunks=(1000, 100, 100), dtype="f8", compressors=[zarr.codecs.GzipCodec(level=1)])
+    x = np.random.default_rng(0).random(a.shape)
+    a[:] = x
+    pipeline = write_pipeline(tmp_path, {"a": "a.zarr/a"}, {"s": "sum(a)"}, {"out.zarr/s": "s"})
+    _, peak = measured(tmp_path, "run", pipeline, "--allowed-mem", "260MB", "--workers", "1")
+    assert peak < 260 * MB
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/s"), x.sum(), rtol=1e-14)

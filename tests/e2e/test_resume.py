@@ -5,8 +5,9 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
-from harness import binary, chunkwise, values, write_array, write_pipeline
+from harness import binary, chunkwise, read_array, values, write_array, write_pipeline
 
 # Long enough that a kill lands in the middle: 600 chunks, of which each takes some milliseconds.
 SLOW = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
@@ -131,3 +132,14 @@ def test_interrupt_leaves_a_resumable_state(tmp_path, reference):
     assert "resume" in errors
     chunkwise("run", path, "--allowed-mem", "300MB", "--resume").ok()
     assert output_bytes(tmp_path) == reference
+
+
+def test_resume_without_an_earlier_run_leaves_what_is_there(tmp_path):
+    pipeline = prepare(tmp_path, count=3, arrays={"y": "x + 1"})
+    there = values(2, (5, 4), "int16")
+    write_array(tmp_path / "out.zarr/y", there, (2, 4), ["a", "b"])
+    chunkwise("run", pipeline, "--resume").failed("out.zarr/y")
+    np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/y"), there)
+    # With nothing there it is a first run.
+    elsewhere = write_pipeline(tmp_path, {"x": "in.zarr"}, {"y": "x + 1"}, {"other.zarr/y": "y"})
+    chunkwise("run", elsewhere, "--resume").ok()

@@ -132,19 +132,40 @@ fn allocate(size: usize, zeroed: bool) -> *mut u8 {
         }
         return block;
     }
-    loop {
-        let old = freed().grow(len);
-        match old {
-            // SAFETY: it was kept with this address and length, and is nobody's now.
-            Some(old) => unsafe { map::unmap(old.start as *mut u8, old.len) },
-            None => break,
-        }
-    }
+    make_room(len);
     let block = map::map(len, huge);
     if block.is_null() {
         freed().used -= len;
     }
     block
+}
+
+/// Makes room for a mapping of `len` more bytes than are in use now, and counts it as used.
+fn make_room(len: usize) {
+    loop {
+        let old = freed().grow(len);
+        match old {
+            // SAFETY: it was kept with this address and length, and is nobody's now.
+            Some(old) => unsafe { map::unmap(old.start as *mut u8, old.len) },
+            None => return,
+        }
+    }
+}
+
+/// Moves a mapping on huge pages to a place where it can be longer. Decoders that do not know the length of what they decode grow their
+/// buffers again and again: pages that move are not there twice, as copies would be. Null if it cannot be moved; then it is as before.
+///
+/// # Safety
+/// The block is in use, has `len` bytes, and is only used where it is afterwards.
+unsafe fn grow(block: *mut u8, len: usize, longer: usize) -> *mut u8 {
+    make_room(longer - len);
+    // SAFETY: by the contract.
+    let moved = unsafe { map::grow(block, len, longer) };
+    if moved.is_null() {
+        let mut kept = freed();
+        kept.used = kept.used.saturating_sub(longer - len);
+    }
+    moved
 }
 
 /// Gives a block of `size` bytes back.
@@ -201,6 +222,25 @@ mod map {
         }
     }
 
+    /// Moves a mapping on huge pages, its pages as they are, to where it can be longer; null if that cannot be.
+    ///
+    /// # Safety
+    /// The `len` bytes of the block are the caller's and came from [`map`]; they are used only at their new place.
+    pub unsafe fn grow(block: *mut u8, len: usize, longer: usize) -> *mut u8 {
+        let place = map(longer, true);
+        if place.is_null() {
+            return place;
+        }
+        // SAFETY: the place is a mapping that nobody else knows, so it may be replaced; the block is the caller's.
+        unsafe {
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            let moved = libc::mremap(block.cast(), len, longer, flags, place);
+            // The block may be made of neighbours that the kernel does not move together. The kernel has unmapped the place by then, and
+            // another thread may have it.
+            if moved == libc::MAP_FAILED { std::ptr::null_mut() } else { moved.cast() }
+        }
+    }
+
     /// Gives a mapping back.
     ///
     /// # Safety
@@ -214,6 +254,9 @@ mod map {
 #[cfg(not(target_os = "linux"))]
 mod map {
     pub fn map(_: usize, _: bool) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+    pub unsafe fn grow(_: *mut u8, _: usize, _: usize) -> *mut u8 {
         std::ptr::null_mut()
     }
     pub unsafe fn unmap(_: *mut u8, _: usize) {}
@@ -253,6 +296,13 @@ unsafe impl GlobalAlloc for Allocator {
                 unsafe { free_mapping(Free { start: block as usize + mapped(size), len: rest, huge: size >= LARGE }) };
             }
             return block;
+        }
+        if same_side && size >= LARGE {
+            // SAFETY: the block is a mapping of this length, or a part of one, and nothing uses its old address after this.
+            let moved = unsafe { grow(block, mapped(layout.size()), mapped(size)) };
+            if !moved.is_null() {
+                return moved;
+            }
         }
         // SAFETY: the new block is as large as `new`, the old one as `layout`, and they do not overlap; the old one is given back once.
         unsafe {
@@ -297,6 +347,20 @@ mod tests {
                 Allocator.dealloc(block, layout);
             }
         }
+    }
+
+    #[test]
+    fn a_block_that_grows_is_not_there_twice() {
+        let resident = || -> usize {
+            let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+            status.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok()).unwrap_or(0) * 4096
+        };
+        let before = resident();
+        let mut v: Vec<u8> = vec![3; 96 * HUGE];
+        v.reserve_exact(2 * 96 * HUGE);
+        // A copy would have stayed among the mappings that are kept.
+        assert!(resident() < before + 150 * HUGE, "{} MB", (resident() - before) >> 20);
+        assert!(v.iter().all(|&b| b == 3));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What each subcommand does.
 
+use crate::out::{out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
 use chunkwise::executor::{Choice, RunOptions};
@@ -64,7 +65,7 @@ pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
 fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &RunFlags) -> Outcome {
     let choice = choose(pipeline, limits)?;
     if flags.dry_run {
-        println!(
+        outln!(
             "{}",
             if flags.json { serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))? } else { chunkwise::report::table(&plan) }
         );
@@ -87,7 +88,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
         p.finish().map_err(say)?;
     }
     if flags.json {
-        println!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
+        outln!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
     }
     Ok(())
 }
@@ -100,14 +101,14 @@ pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
 pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool) -> Outcome {
     let (plan, _) = prepare(path, limits)?;
     match format {
-        "json" => println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
-        "dot" => print!("{}", chunkwise::report::dot(&plan)),
-        "svg" => print!("{}", chunkwise::report::svg(&plan)),
-        _ => print!("{}", chunkwise::report::table(&plan)),
+        "json" => outln!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
+        "dot" => out!("{}", chunkwise::report::dot(&plan)),
+        "svg" => out!("{}", chunkwise::report::svg(&plan)),
+        _ => out!("{}", chunkwise::report::table(&plan)),
     }
     // The others are documents, which a text after them would spoil.
     if explain && format == "table" {
-        print!("\n{}", chunkwise::report::explain(&plan));
+        out!("\n{}", chunkwise::report::explain(&plan));
     }
     Ok(())
 }
@@ -171,7 +172,7 @@ pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
     let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
     let report = chunkwise::task::run_task(&context, stage, task, &**CANCEL).map_err(say)?;
-    println!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
+    outln!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
     Ok(())
 }
 
@@ -180,14 +181,14 @@ pub(crate) fn verify(text: &str) -> Outcome {
     let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
     let report = if is_run { chunkwise::verify_plan(&location) } else { chunkwise::verify_store(&location) }.map_err(say)?;
     for p in &report.problems {
-        println!("{p}");
+        outln!("{p}");
     }
     for url in &report.without {
-        println!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
+        outln!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
     }
     let all = report.good + report.problems.len() as u64;
     if report.problems.is_empty() {
-        println!("{all} chunks are there and whole");
+        outln!("{all} chunks are there and whole");
         Ok(())
     } else {
         Err(miette!("{} of {all} chunks or arrays are missing or damaged", report.problems.len()))
@@ -208,27 +209,27 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool) -> Outcome {
         if all || runs.contains(&name) {
             store.delete_prefix(&name).map_err(say)?;
             store.delete(&format!("{name}.lock")).map_err(say)?;
-            println!("removed {name} ({})", ByteSize(bytes));
+            outln!("removed {name} ({})", ByteSize(bytes));
         } else {
-            println!("{name}  {}", ByteSize(bytes));
+            outln!("{name}  {}", ByteSize(bytes));
         }
     }
     if found == 0 {
-        println!("there are no runs in {root}");
+        outln!("there are no runs in {root}");
     }
     Ok(())
 }
 
 pub(crate) fn functions() -> Outcome {
     for (_, signature) in FUNCTIONS {
-        println!("{signature}");
+        outln!("{signature}");
     }
     let names: Vec<&str> = chunkwise::kernels::ElementOp::ALL.iter().map(|op| op.name()).collect();
-    println!("\nelement-wise: {}", names.join(", "));
+    outln!("\nelement-wise: {}", names.join(", "));
     Ok(())
 }
 
 pub(crate) fn schema() -> Outcome {
-    println!("{}", serde_json::to_string_pretty(&Plan::schema()).map_err(|e| miette!("{e}"))?);
+    outln!("{}", serde_json::to_string_pretty(&Plan::schema()).map_err(|e| miette!("{e}"))?);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `chunkwise info`: what a store holds, as text or as JSON.
 
+use crate::out::out;
 use chunkwise::ByteSize;
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, TreeNode, list_tree};
 use chunkwise::types::volume;
@@ -195,6 +196,6 @@ pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
     if as_json {
         text = serde_json::to_string_pretty(&rows).map_err(|e| miette!("{e}"))? + "\n";
     }
-    print!("{text}");
+    out!("{text}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod allocator;
 mod commands;
 mod info;
+mod out;
 mod progress;
 mod show;
 mod worker;
@@ -212,7 +213,9 @@ fn main() -> ExitCode {
         Command::Functions => commands::functions(),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "chunkwise", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "chunkwise", &mut script);
+            out::out!("{}", String::from_utf8_lossy(&script));
             Ok(())
         }
     };

@@ -80,7 +80,8 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let (done, have) = if options.resume {
+        // What is there without a run of this plan is somebody's.
+        let (done, have) = if options.resume && store.get("plan.json")?.is_some() {
             resume::finished(ctx, read_reports(&ctx.run_dir)?)?
         } else {
             let mut replaced = Vec::new();

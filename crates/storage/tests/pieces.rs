@@ -4,18 +4,8 @@
 
 use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Store, new_meta};
 use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
+use fastrand::Rng;
 use serde_json::json;
-
-/// Xorshift (Marsaglia 2003).
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 const SHAPE: [u64; 3] = [23, 60, 47];
 const CHUNK: [u64; 3] = [9, 60, 31];
@@ -71,7 +61,7 @@ fn arrays() -> Vec<(String, ArrayMeta)> {
 fn write(io: &ArrayIo, rng: &mut Rng, noise: bool) -> Vec<u8> {
     let (grid, size) = (io.meta().grid.clone(), io.meta().dtype.size() as usize);
     let data: Vec<u8> =
-        (0..volume(&SHAPE) as usize * size).map(|k| if noise { rng.below(256) as u8 } else { (k / 700 % 5) as u8 }).collect();
+        (0..volume(&SHAPE) as usize * size).map(|k| if noise { rng.u64(..256) as u8 } else { (k / 700 % 5) as u8 }).collect();
     let counts = grid.counts();
     let mut stored = data;
     for k in 0..grid.count() {
@@ -99,14 +89,14 @@ fn expected(data: &[u8], region: &Region, size: usize) -> Vec<u8> {
 }
 
 fn box_of(rng: &mut Rng) -> Region {
-    let start: Vec<u64> = SHAPE.iter().map(|&n| rng.below(n)).collect();
-    let shape = SHAPE.iter().zip(&start).map(|(n, s)| rng.below(n - s + 1)).collect();
+    let start: Vec<u64> = SHAPE.iter().map(|&n| rng.u64(..n)).collect();
+    let shape = SHAPE.iter().zip(&start).map(|(n, s)| rng.u64(..n - s + 1)).collect();
     Region { start, shape }
 }
 
 #[test]
 fn pieces_in_any_order_have_the_elements_of_the_array() {
-    let mut rng = Rng(5);
+    let mut rng = Rng::with_seed(5);
     let folder = tempfile::tempdir().unwrap();
     for (name, meta) in arrays() {
         for (place, noise) in [("memory:", false), ("memory:", true), ("file", false), ("file", true)] {
@@ -126,7 +116,7 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
             // In order, in bands that are not those of the blocks.
             let mut start = 0;
             while start < SHAPE[0] * SHAPE[1] {
-                let rows = (1 + rng.below(7)).min(SHAPE[1] - start % SHAPE[1]);
+                let rows = (1 + rng.u64(..7)).min(SHAPE[1] - start % SHAPE[1]);
                 check(&Region { start: vec![start / SHAPE[1], start % SHAPE[1], 0], shape: vec![1, rows, CHUNK[2]] });
                 start += rows;
             }
@@ -148,7 +138,7 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
     let mut meta = meta(DType::UInt16);
     meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2048);
     let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
-    write(&io, &mut Rng(3), true);
+    write(&io, &mut Rng::with_seed(3), true);
     let stored = io.store().size(&io.chunk_key(&[0, 0, 0])).unwrap().unwrap();
     let row = |start: Vec<u64>| Region { start, shape: vec![1, 1, CHUNK[2]] };
     let mut out = vec![0; CHUNK[2] as usize * 2];
@@ -163,7 +153,7 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
 
 #[test]
 fn damaged_chunks_are_errors_and_nothing_worse() {
-    let mut rng = Rng(17);
+    let mut rng = Rng::with_seed(17);
     for (name, meta) in arrays() {
         let at = Location::parse(&format!("memory://damaged-pieces/{name}"), None).unwrap();
         let io = ArrayIo::new(&at, &meta).unwrap();
@@ -174,11 +164,11 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
         let mut out = vec![0; region.volume() as usize * meta.dtype.size() as usize];
         for _ in 0..60 {
             let mut data = whole.to_vec();
-            for _ in 0..1 + rng.below(3) {
+            for _ in 0..1 + rng.u64(..3) {
                 // Mostly in the header and the list of blocks.
-                let most = if rng.below(2) == 0 { data.len().min(80) } else { data.len() };
-                let k = rng.below(most as u64) as usize;
-                data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.below(256) as u8][rng.below(5) as usize];
+                let most = if rng.u64(..2) == 0 { data.len().min(80) } else { data.len() };
+                let k = rng.u64(..most as u64) as usize;
+                data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.u64(..256) as u8][rng.u64(..5) as usize];
             }
             store.put(&key, data).unwrap();
             // Not every change can be seen: chunks have no checksum of their own.
@@ -202,7 +192,7 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
             meta.metadata["codecs"][1] = json!({"name": "gzip", "configuration": {"level": 1}});
         }
         let at = Location::parse(&format!("{}/{codec}", folder.path().display()), None).unwrap();
-        let data = write(&ArrayIo::new(&at, &meta).unwrap(), &mut Rng(8), false);
+        let data = write(&ArrayIo::new(&at, &meta).unwrap(), &mut Rng::with_seed(8), false);
         let rows = |start: u64| Region { start: vec![start, 0, 0], shape: vec![2, CHUNK[1], CHUNK[2]] };
         let mut out = vec![0; volume(&rows(0).shape) as usize * 2];
         for (budget, again) in [(5 * decoded, false), (2 * decoded, true)] {

@@ -4,17 +4,7 @@
 
 use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Store, new_meta, open_array, publish_array};
 use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
-
-/// Xorshift (Marsaglia 2003).
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
+use fastrand::Rng;
 
 fn value(index: &[u64], shape: &[u64]) -> u16 {
     (ravel(index, shape) * 7919 % 65521) as u16
@@ -22,8 +12,8 @@ fn value(index: &[u64], shape: &[u64]) -> u16 {
 
 /// The elements of a region that starts at `start` inside a larger buffer of garbage.
 fn buffer(rng: &mut Rng, region: &Region, shape: &[u64]) -> (Vec<u8>, Vec<u64>, Vec<u64>) {
-    let start: Vec<u64> = region.shape.iter().map(|_| rng.below(3)).collect();
-    let whole: Vec<u64> = region.shape.iter().zip(&start).map(|(n, s)| n + s + rng.below(2)).collect();
+    let start: Vec<u64> = region.shape.iter().map(|_| rng.u64(..3)).collect();
+    let whole: Vec<u64> = region.shape.iter().zip(&start).map(|(n, s)| n + s + rng.u64(..2)).collect();
     let mut data = vec![0xEEu8; volume(&whole) as usize * 2];
     for k in 0..region.volume() {
         let local = unravel(k, &region.shape);
@@ -49,16 +39,16 @@ fn check(io: &ArrayIo, region: &Region, missing: &[Vec<u64>]) {
 }
 
 fn new(rng: &mut Rng, rank: u64) -> (NewArray, ArrayMeta) {
-    let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(14)).collect();
-    let chunks: Vec<u64> = shape.iter().map(|&n| 1 + rng.below(n + 2)).collect();
-    let shards = (rng.below(2) == 0).then(|| chunks.iter().map(|c| c * (1 + rng.below(3))).collect());
+    let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.u64(..14)).collect();
+    let chunks: Vec<u64> = shape.iter().map(|&n| 1 + rng.u64(..n + 2)).collect();
+    let shards = (rng.u64(..2) == 0).then(|| chunks.iter().map(|c| c * (1 + rng.u64(..3))).collect());
     let codec = [CodecChoice::Default, CodecChoice::None, CodecChoice::Zstd { level: 1 }, CodecChoice::Gzip { level: 1 }];
     let array = NewArray {
         dtype: DType::UInt16,
         shape,
         chunks,
         shards,
-        codec: codec[rng.below(4) as usize],
+        codec: codec[rng.u64(..4) as usize],
         fill_value: Scalar::Int(7),
         dimension_names: None,
         attributes: serde_json::Map::new(),
@@ -70,7 +60,7 @@ fn new(rng: &mut Rng, rank: u64) -> (NewArray, ArrayMeta) {
 #[test]
 fn what_was_written_is_read_whatever_the_region() {
     let folder = std::env::temp_dir().join(format!("chunkwise-regions-{}", std::process::id()));
-    let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
+    let mut rng = Rng::with_seed(0x9E37_79B9_7F4A_7C15);
     for case in 0..300u64 {
         let root = if case % 2 == 0 { "memory://".to_string() } else { format!("{}/", folder.display()) };
         let at = Location::parse(&format!("{root}regions/{case}"), None).unwrap();
@@ -80,7 +70,7 @@ fn what_was_written_is_read_whatever_the_region() {
         let mut missing = Vec::new();
         for k in 0..volume(&counts) {
             let index = unravel(k, &counts);
-            if rng.below(6) == 0 {
+            if rng.u64(..6) == 0 {
                 missing.push(index);
                 continue;
             }
@@ -93,8 +83,8 @@ fn what_was_written_is_read_whatever_the_region() {
         assert_eq!(io.stored_chunks().unwrap().len() as u64, volume(&counts) - missing.len() as u64);
         check(&io, &Region::full(&array.shape), &missing);
         for _ in 0..6 {
-            let start: Vec<u64> = array.shape.iter().map(|&n| rng.below(n)).collect();
-            let shape = array.shape.iter().zip(&start).map(|(n, s)| rng.below(n - s + 1)).collect();
+            let start: Vec<u64> = array.shape.iter().map(|&n| rng.u64(..n)).collect();
+            let shape = array.shape.iter().zip(&start).map(|(n, s)| rng.u64(..n - s + 1)).collect();
             check(&io, &Region { start, shape }, &missing);
         }
     }
@@ -143,7 +133,7 @@ fn large_indices_and_long_rows() {
 
 #[test]
 fn damage_is_found() {
-    let mut rng = Rng(11);
+    let mut rng = Rng::with_seed(11);
     for case in 0..40 {
         let at = Location::parse(&format!("memory://damage/{case}"), None).unwrap();
         let (array, meta) = new(&mut rng, 2);

@@ -5,19 +5,7 @@ use crate::prepare::{Prepared, Unit};
 use chunkwise_kernels::{ArrayType, AxisMap, Block, Create, ElementOp, Kernel, Node, Part, ReduceOp, ViewAxis, cast};
 use chunkwise_plan::{Program, Step};
 use chunkwise_types::{DType, Region, Scalar};
-
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-    fn pick<T: Copy>(&mut self, xs: &[T]) -> T {
-        xs[self.below(xs.len())]
-    }
-}
+use fastrand::Rng;
 
 fn step(kernel: Option<Kernel>, inputs: Vec<usize>, ty: ArrayType) -> Step {
     Step { read: kernel.is_none().then(|| "x".to_string()), kernel, inputs, ty, stream: None }
@@ -29,15 +17,15 @@ const SHAPE: [u64; 3] = [6, 5, 6];
 fn program(rng: &mut Rng) -> Program {
     let of = |dtype: DType| ArrayType::new(dtype, SHAPE.to_vec());
     let dtypes = [DType::Bool, DType::Int16, DType::Int64, DType::UInt8, DType::Float32, DType::Float64];
-    let mut steps: Vec<Step> = (0..1 + rng.below(3)).map(|_| step(None, vec![], of(rng.pick(&dtypes)))).collect();
+    let mut steps: Vec<Step> = (0..1 + rng.usize(..3)).map(|_| step(None, vec![], of(*rng.choice(&dtypes).unwrap()))).collect();
     // The steps of that shape.
     let mut full: Vec<usize> = (0..steps.len()).collect();
-    for _ in 0..3 + rng.below(12) {
-        let from = rng.pick(&full);
+    for _ in 0..3 + rng.usize(..12) {
+        let from = *rng.choice(&full).unwrap();
         let dtype = steps[from].ty.dtype;
-        match rng.below(9) {
+        match rng.usize(..9) {
             0 => steps.push(step(
-                Some(Kernel::Create { what: Create::Full { value: Scalar::Int(rng.below(5) as i128) } }),
+                Some(Kernel::Create { what: Create::Full { value: Scalar::Int(rng.usize(..5) as i128) } }),
                 vec![],
                 of(dtype),
             )),
@@ -47,12 +35,12 @@ fn program(rng: &mut Rng) -> Program {
             }
             2 => {
                 let flip = |n: u64, flip: bool| AxisMap::Slice { start: if flip { n - 1 } else { 0 }, step: if flip { -1 } else { 1 } };
-                let axes = SHAPE.iter().map(|&n| flip(n, rng.below(2) == 0)).collect();
+                let axes = SHAPE.iter().map(|&n| flip(n, rng.usize(..2) == 0)).collect();
                 steps.push(step(Some(Kernel::Gather { axes, fill: Scalar::Int(0) }), vec![from], of(dtype)));
             }
             3 => {
                 // The greatest along an axis, and broadcast again.
-                let axis = rng.below(3);
+                let axis = rng.usize(..3);
                 let mut kept = SHAPE.to_vec();
                 kept.remove(axis);
                 let max = Kernel::Reduce { function: ReduceOp::Max, axes: vec![axis], segments: None };
@@ -62,8 +50,8 @@ fn program(rng: &mut Rng) -> Program {
                 steps.push(step(Some(Kernel::View { axes }), vec![steps.len() - 1], of(dtype)));
             }
             _ => {
-                let function = rng.pick(ElementOp::ALL);
-                let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.pick(&full)).collect();
+                let function = *rng.choice(ElementOp::ALL).unwrap();
+                let chosen: Vec<usize> = (0..function.arity()).map(|_| *rng.choice(&full).unwrap()).collect();
                 let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| steps[i].ty.dtype).collect::<Vec<_>>()) else {
                     continue;
                 };
@@ -88,7 +76,7 @@ fn program(rng: &mut Rng) -> Program {
 
 fn leaf(rng: &mut Rng, ty: &ArrayType) -> Block {
     let n = ty.shape.iter().product::<u64>() as usize;
-    let numbers: Vec<f64> = (0..n).map(|_| rng.pick(&[0.0, -1.0, 1.0, 2.5, -7.25, 100.0, f64::NAN, f64::INFINITY])).collect();
+    let numbers: Vec<f64> = (0..n).map(|_| *rng.choice(&[0.0, -1.0, 1.0, 2.5, -7.25, 100.0, f64::NAN, f64::INFINITY]).unwrap()).collect();
     let block = Block::from_bytes_with(DType::Float64, &ty.shape, |bytes| {
         bytes.chunks_exact_mut(8).zip(&numbers).for_each(|(to, x)| to.copy_from_slice(&x.to_ne_bytes()));
         Ok::<(), ()>(())
@@ -117,7 +105,7 @@ fn bits(block: &Block) -> Vec<u8> {
 fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
     let (mut fused, mut together) = (0, 0);
     for seed in 1..400u64 {
-        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let program = program(&mut rng);
         let types: Vec<Vec<ArrayType>> = program.steps.iter().map(|s| program.input_types(s)).collect();
         let whole = |k: usize| Region::full(&program.steps[k].ty.shape);
@@ -140,7 +128,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
             values.push(block);
         }
         let full: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].ty.shape == SHAPE).collect();
-        let wanted: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.pick(&full)).chain(full.last().copied()).collect();
+        let wanted: Vec<usize> = (0..1 + rng.usize(..3)).map(|_| *rng.choice(&full).unwrap()).chain(full.last().copied()).collect();
         let wants: Vec<(usize, Region)> = wanted.iter().map(|&k| (k, whole(k))).collect();
         let mut prepared = Prepared::new(&program, &types, &wants, true).unwrap();
         for unit in &prepared.units {
@@ -157,7 +145,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         }
         // Each want at a region of its own.
         let mut own: Vec<(usize, Region)> = wants.clone();
-        own.iter_mut().for_each(|(_, r)| *r = Region::new(vec![rng.below(3) as u64, 0, 1], vec![3, 2, 4]));
+        own.iter_mut().for_each(|(_, r)| *r = Region::new(vec![rng.usize(..3) as u64, 0, 1], vec![3, 2, 4]));
         let regions: Vec<Region> = own.iter().map(|(_, r)| r.clone()).collect();
         let got = Prepared::new(&program, &types, &own, false).unwrap().evaluate(&known, &regions, true).unwrap();
         for ((k, region), got) in own.iter().zip(&got) {

@@ -248,6 +248,8 @@ impl Run<'_> {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let pieces: Vec<Region> = pass.wants.first().map(|(_, r)| r.clone()).into_iter().collect();
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
+                // A last, smaller window may load whole what the others read in bands: the chunk that a cursor holds is not counted there.
+                self.cursors.retain(|&k, _| e.in_bands() && e.bands.banded[k]);
                 self.load(&pass.demands, &e.bands, false, &mut known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 if let [_] = &pass.tiles[..] {

@@ -12,6 +12,7 @@ mod terminal;
 
 pub(crate) use colours::SCALES;
 
+use crate::out::{out, outln};
 use chunkwise::storage::{ArrayMeta, Location, open_array};
 use colours::Scale;
 use figure::Subject;
@@ -105,7 +106,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
         if args.output.is_some() {
             return Err(miette!("a single element is no picture; leave a dimension, or leave out -o"));
         }
-        println!("{} = {}", title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
+        outln!("{} = {}", title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
         return Ok(());
     }
     let screen = Screen::new();
@@ -125,7 +126,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
     let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
     let subject = Subject { title: title(&at, &meta, &slice), caption: caption(&cells, &slice), cells: &cells, axes: &axes, scale: &scale };
     let Some(file) = &args.output else {
-        print!("{}", terminal::draw(&subject, &lengths, &screen).unwrap_or_default());
+        out!("{}", terminal::draw(&subject, &lengths, &screen).unwrap_or_default());
         return Ok(());
     };
     let canvas = if lengths.len() == 1 { figure::line(&subject) } else { figure::map(&subject) };
