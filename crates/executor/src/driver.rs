@@ -80,9 +80,12 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        // What is there without a run of this plan is somebody's.
-        let (done, have) = if options.resume && store.get("plan.json")?.is_some() {
-            resume::finished(ctx, read_reports(&ctx.run_dir)?)?
+        // What is there without a run of this plan, or workers that were started by hand, is somebody's.
+        let earlier = if options.resume { Some(read_reports(&ctx.run_dir)?) } else { None };
+        let (done, have) = if let Some(reports) = earlier
+            && (!reports.is_empty() || store.get("plan.json")?.is_some())
+        {
+            resume::finished(ctx, reports)?
         } else {
             let mut replaced = Vec::new();
             for name in &outputs {
