@@ -17,7 +17,7 @@ import pytest
 import reliability
 from faults import Run, SmallDisk, cuts, files, prepare
 from harness import binary, chunkwise
-from services import BatchApi, FaultProxy, KubernetesApi, MiniStack, Slurm
+from services import BatchApi, FaultProxy, KubernetesApi, MiniStack
 from services.servers import s3_env
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -37,12 +37,6 @@ ENGINES = ["slurm", *APIS]
 LOCAL = ["threads", "processes", "command"]
 ALL = [*LOCAL, *ENGINES]
 MEM = ["--allowed-mem", "300MB"]
-
-
-@pytest.fixture(scope="session")
-def cluster():
-    with Slurm() as slurm:
-        yield slurm
 
 
 @pytest.fixture
@@ -68,7 +62,7 @@ def on(request):
     def choose(executor):
         args = [*MEM, *EXECUTORS[executor]]
         if executor == "slurm":
-            return args, request.getfixturevalue("cluster").env
+            return args, request.getfixturevalue("slurm").env
         if executor == "kubernetes":
             return [*args, "--executor-option", f"endpoint={request.getfixturevalue('kubernetes').url}"], {}
         if executor == "aws-batch":
