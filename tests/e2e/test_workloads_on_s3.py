@@ -77,7 +77,7 @@ def start(request, executor, workload, path):
     if executor == "container":
         podman = request.getfixturevalue("podman")
         variables = [f"--env={k}={v}" for k, v in workload.server.env.items()]
-        limit = [f"--memory={ALLOWED + 64 * MIB}", f"--memory-swap={ALLOWED + 64 * MIB}", "--read-only", "--cap-drop=all"]
+        limit = ["--user", f"{os.getuid()}:{os.getgid()}", f"--memory={ALLOWED + 64 * MIB}", f"--memory-swap={ALLOWED + 64 * MIB}", "--read-only", "--cap-drop=all"]
         done = podman.run(IMAGE, "run", f"/data/{path.name}", "--json", "--workers", "1", options=[*limit, *variables, f"--volume={path.parent}:/data:ro"])
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
