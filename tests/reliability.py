@@ -20,10 +20,11 @@ PIPE = "answers come over a pipe; one that is none ends the worker"
 # Why an executor has no test of its own.
 WHY = {
     "test_a_straggler_gets_a_second_copy": {"threads": "no copies"} | {e: "as kubernetes" for e in ("command", "slurm", "aws-batch")},
-    "test_a_task_that_always_hangs": {e: "as kubernetes" for e in ("command", "slurm", "aws-batch")},
+    "test_a_task_that_always_hangs": {e: "as above, until the retries end" for e in EXECUTORS[2:]},
+    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "the command's affair: it sees signal 9"},
-    "test_a_worker_without_network": {"threads": "the driver is the worker"},
+    "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]},
     "test_workers_that_do_not_start": {
         "threads": "no workers", "command": "a lost worker, as below", "slurm": "a lost worker, as below", "kubernetes": "next row", "aws-batch": "next row",

@@ -282,29 +282,31 @@ impl<E: Engine> BatchExecutor<E> {
         let mut out: Vec<Update> = self.engine.warnings().into_iter().map(Update::Warning).collect();
         for (name, answer) in reports {
             let Some(part) = self.parts.get_mut(&name) else { continue };
-            let (task, result) = match answer {
+            let (stage, task, result) = match answer {
                 Answer::Hello { version, format, plan } => match skew(&version, &format, &plan, &self.id) {
                     Some(problem) => return Err(RunError::Executor(problem)),
                     None => continue,
                 },
-                Answer::Started { task, .. } => {
-                    out.extend(part.open.iter().filter(|a| a.task == task).map(|a| Update::Started { attempt: a.attempt }));
+                Answer::Started { stage, task, .. } => {
+                    out.extend(
+                        part.open.iter().filter(|a| (a.stage, a.task) == (stage, task)).map(|a| Update::Started { attempt: a.attempt }),
+                    );
                     continue;
                 }
                 // In the reports that a resumed run reads already.
                 Answer::Wrote(_) => continue,
                 Answer::Done { report, .. } => {
                     let there = stored.next().unwrap_or(Ok(()));
-                    (report.task, there.map(|()| report))
+                    (report.stage, report.task, there.map(|()| report))
                 }
-                Answer::Failed { task, class, detail, .. } => (task, Err(TaskError::Reported { class, detail })),
+                Answer::Failed { stage, task, class, detail, .. } => (stage, task, Err(TaskError::Reported { class, detail })),
                 Answer::Returned { stage, task, .. } => {
                     let detail = "its worker was told to stop, and handed it back".into();
                     let told = part.cancelled || self.cancelled.is_some();
-                    (task, Err(if told { TaskError::Cancelled } else { TaskError::Lost { stage, task, detail } }))
+                    (stage, task, Err(if told { TaskError::Cancelled } else { TaskError::Lost { stage, task, detail } }))
                 }
             };
-            if let Some(i) = part.open.iter().position(|a| a.task == task) {
+            if let Some(i) = part.open.iter().position(|a| (a.stage, a.task) == (stage, task)) {
                 let a = part.open.swap_remove(i);
                 self.open -= 1;
                 out.push(Update::Ended { attempt: a.attempt, result });
