@@ -27,11 +27,11 @@ WHY = {
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]},
     "test_workers_that_do_not_start": {
-        "threads": "no workers", "command": "a lost worker, as below", "slurm": "a lost worker, as below", "kubernetes": "next row", "aws-batch": "next row",
+        "threads": "no workers", "command": "a lost worker, as above", "slurm": "a lost worker, as above", "kubernetes": "next row", "aws-batch": "next row",
     },
     "test_nobody_is_left_behind": {"threads": "no workers"},
     "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE},
-    "test_reports_that_come_twice": {"threads": "no reports", "processes": "attempts have numbers, as below"},
+    "test_reports_that_come_twice": {"threads": "no reports", "processes": "attempts have numbers"},
 }  # fmt: skip
 
 

@@ -18,5 +18,7 @@ pub mod worker;
 pub use driver::{Driver, RunOptions};
 pub use error::RunError;
 pub use event::{Event, RunReport, StageInfo};
+#[cfg(feature = "aws")]
+pub use executors::aws;
 pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};
 pub use log::read_reports;

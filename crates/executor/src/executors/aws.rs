@@ -73,9 +73,19 @@ impl Aws {
         &self.config
     }
 
+    /// The region.
+    pub fn region(&self) -> &str {
+        self.config.region().map_or("", |r| r.as_ref())
+    }
+
     /// Waits for one request.
     pub fn wait<T>(&self, request: impl Future<Output = T>) -> T {
         self.runtime.block_on(request)
+    }
+
+    /// Where many requests at once can be spawned.
+    pub fn handle(&self) -> &tokio::runtime::Handle {
+        self.runtime.handle()
     }
 }
 
@@ -102,8 +112,7 @@ mod tests {
     fn options_count_for_more_than_the_environment() {
         let options = AwsOptions { region: Some("eu-north-1".into()), endpoint: Some("http://127.0.0.1:1".into()), profile: None };
         let aws = Aws::connect(&options).unwrap();
-        assert_eq!(aws.config().region().map(|r| r.as_ref()), Some("eu-north-1"));
-        assert_eq!(aws.config().endpoint_url(), Some("http://127.0.0.1:1"));
+        assert_eq!((aws.region(), aws.config().endpoint_url()), ("eu-north-1", Some("http://127.0.0.1:1")));
         assert_eq!(aws.wait(async { 7 }), 7);
     }
 
