@@ -15,7 +15,7 @@ import time
 import obstore
 import pytest
 import reliability
-from faults import Run, SmallDisk, cuts, files, prepare
+from faults import FIRST, LIAR, NO_NETWORK, TWICE, Remote, Run, SmallDisk, cuts, files, prepare
 from harness import binary, chunkwise
 from services import BatchApi, FaultProxy, KubernetesApi, MiniStack
 from services.servers import s3_env
@@ -90,25 +90,6 @@ def through(on, request, tmp_path):
     return choose
 
 
-# What the scripts share: the value of an option, the name under which the worker reports, and if it is the one that begins the work.
-FIRST = """
-def value(key):
-    return args[args.index(key) + 1] if key in args else None
-
-index = value("--array-index") or os.environ.get("AWS_BATCH_JOB_ARRAY_INDEX") or os.environ.get("JOB_COMPLETION_INDEX")
-name = value("--name") or f"{value('--job')}_{index}"
-
-def first():
-    if value("--stage") != "0" or not value("--tasks").startswith("0..") or index not in (None, "0"):
-        return False
-    try:
-        os.mkdir(folder + "/once")
-        return True
-    except FileExistsError:
-        return False
-"""
-
-
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The outputs of `prepare` as one thread computes them."""
@@ -121,32 +102,6 @@ def reference(tmp_path_factory):
 def s3():
     with MiniStack() as server:
         yield server
-
-
-class Remote:
-    """The input of `prepare` on a server that can fail: the proxy in front of it has the rules."""
-
-    def __init__(self, server, bucket, proxy):
-        self.source, self.proxy = f"s3://{bucket}/in.zarr", proxy
-        self.path = f"{bucket}/in.zarr/c/30/"
-        self.env = {**server.env, "AWS_ENDPOINT_URL": proxy.url}
-        # The store itself does not repeat requests, so that tasks must be.
-        self.spec = {"storage": {f"s3://{bucket}": {"retries": 0}}}
-
-    def prepare(self, folder, **options):
-        return prepare(folder, spec=self.spec, source=self.source, env=self.env, **options)
-
-    def hang(self):
-        """A chunk that nobody can read until `heal`; who waits for it goes on waiting."""
-        self.rule = self.proxy.rule(method="GET", path=self.path, hang=True)
-        return self
-
-    def fail(self, times):
-        self.rule = self.proxy.rule(method="GET", path=self.path, status=500, times=times)
-        return self
-
-    def heal(self):
-        self.rule.times = 0
 
 
 @pytest.fixture(scope="session")
@@ -403,23 +358,6 @@ def test_workers_whose_image_does_not_come(tmp_path, on, request, executor):
 
 
 # Reports that are wrong
-
-
-LIAR = """
-if first():
-    reports = pathlib.Path(value("--plan").removeprefix("file://")).parent / "reports"
-    reports.mkdir(exist_ok=True)
-    (reports / f"{name}-1.jsonl").write_text(open(folder + "/lie").read())
-    sys.exit(0)
-os.execv(binary, [binary, *args])
-"""
-TWICE = """
-both = [subprocess.Popen([binary, *args]) for _ in range(2)]
-sys.exit(max(p.wait() for p in both))
-"""
-NO_NETWORK = """
-os.execvp("unshare", [*(["unshare", "--net"] if first() else ["env"]), binary, *args])
-"""
 
 
 UNTRUE = (

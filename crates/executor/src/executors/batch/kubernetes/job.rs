@@ -22,7 +22,7 @@ fn named(name: &str, value: impl Into<String>) -> EnvVar {
     EnvVar { name: name.into(), value: Some(value.into()), ..EnvVar::default() }
 }
 
-/// The volumes of a pod with the places where the worker sees them: room for temporary files, since its own files are read-only, and claims.
+/// The volumes of a pod with the places where the worker sees them: claims, and room for temporary files, since its own are read-only.
 fn volumes(o: &KubernetesOptions) -> (Vec<Volume>, Vec<VolumeMount>) {
     let tmp = Volume { name: "tmp".into(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() };
     let mount = |name: &str, path: &str| VolumeMount { name: name.into(), mount_path: path.into(), ..VolumeMount::default() };
