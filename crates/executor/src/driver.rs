@@ -7,7 +7,7 @@ use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::Store;
+use chunkwise_storage::{Store, at_once};
 use chunkwise_task::{TaskContext, TaskError};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -82,34 +82,38 @@ impl Driver {
         };
         // What is there without a run of this plan, or workers that were started by hand, is somebody's.
         let earlier = if options.resume { Some(read_reports(&ctx.run_dir)?) } else { None };
-        let (done, have) = if let Some(reports) = earlier
-            && (!reports.is_empty() || store.get("plan.json")?.is_some())
-        {
+        let resumed = match &earlier {
+            Some(reports) => !reports.is_empty() || store.get("plan.json")?.is_some(),
+            None => false,
+        };
+        let (done, have) = if let Some(reports) = earlier.filter(|_| resumed) {
             resume::finished(ctx, reports)?
         } else {
             let mut replaced = Vec::new();
-            for name in &outputs {
-                let url = ctx.array_location(name);
-                let there = !Store::open(url)?.list("")?.is_empty();
+            let there = at_once(&outputs, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
+            for (name, there) in outputs.iter().zip(there) {
+                let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
                 if there && !options.overwrite {
                     return Err(RunError::OutputExists { url: url.to_string() });
                 }
                 // Folders may be left of what a filesystem held.
                 if there || !url.is_remote() {
-                    replaced.push(name);
+                    replaced.push(Some(*name));
                 }
             }
-            for name in replaced {
+            // And what is left of another run of this plan.
+            replaced.push(None);
+            let deleted = at_once(&replaced, |what| match what {
                 // First the metadata: a half-deleted array must not open.
-                ctx.unpublish(name).map_err(unusable)?;
-                ctx.clear(name).map_err(unusable)?;
-            }
-            store.delete_prefix("")?;
+                Some(name) => ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable),
+                None => Ok(store.delete_prefix("").map(|_| ())?),
+            });
+            deleted.into_iter().collect::<Result<(), RunError>>()?;
             (plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
         };
         let text = serde_json::to_vec_pretty(plan).unwrap_or_default();
         store.put("plan.json", text)?;
-        let mut log = Log::open(&ctx.run_dir)?;
+        let mut log = Log::open(&ctx.run_dir, !resumed)?;
         let mut report = RunReport {
             id: plan.id(),
             executor: executor.name().into(),
@@ -139,13 +143,16 @@ impl Driver {
             }
             other => other,
         })?;
-        for name in &outputs {
+        let published = at_once(&outputs, |name| {
             let missing = plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
             if missing > 0 {
                 return Err(RunError::Incomplete { array: (*name).into(), missing });
             }
             Store::open(ctx.array_location(name))?.sweep()?;
-            ctx.publish(name).map_err(unusable)?;
+            ctx.publish(name).map_err(unusable)
+        });
+        for (name, published) in outputs.iter().zip(published) {
+            published?;
             let url = ctx.array_location(name).to_string();
             report.outputs.push(url.clone());
             events(&Event::ArrayPublished { url });

@@ -5,6 +5,7 @@
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
 mod ahead;
+mod at_once;
 mod aws_profile;
 mod boxes;
 mod chunks;
@@ -27,6 +28,7 @@ mod upload;
 mod write;
 
 pub use ahead::Reader;
+pub use at_once::at_once;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
 pub use cursor::Cursor;
@@ -37,6 +39,6 @@ pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_a
 pub use read::{READ_BUFFER, READ_GAP, ReadStats};
 pub use remote::configure;
 pub use store::{Counters, Store};
-pub use tier::MemoryTier;
+pub use tier::{MemoryTier, Spare};
 pub use upload::Uploads;
 pub use write::ChunkWritten;
