@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import harness
+from services import Slurm
 
 # One example is one run of the command over a batch of cases. A failing batch is taken apart by `check_batch`, so shrinking,
 # which would run the command hundreds of times, is off. `HYPOTHESIS_PROFILE=deep` searches longer and at random.
@@ -28,6 +29,13 @@ def chunkwise_bin():
         return harness.binary()
     except RuntimeError as error:
         pytest.exit(str(error), returncode=2)
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """A Slurm of one node. There is one for all tests: two of them would share their groups of processes."""
+    with Slurm() as slurm:
+        yield slurm
 
 
 @pytest.fixture

@@ -71,8 +71,9 @@ class Run:
     def __init__(self, *args, env=None):
         self.mark = uuid.uuid4().hex
         self.lines = []
+        # Engines that give their workers an environment of their own are told the mark, too.
         self.process = subprocess.Popen(
-            [binary(), *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [binary(), *(str(a).replace("{mark}", self.mark) for a in args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "NO_COLOR": "1", **(env or {}), MARK: self.mark},
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -167,3 +168,65 @@ class SmallDisk:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-l", str(self.path)], check=True)
+
+
+class Remote:
+    """The input of `prepare` on a server that can fail: the proxy in front of it has the rules."""
+
+    def __init__(self, server, bucket, proxy):
+        self.source, self.proxy = f"s3://{bucket}/in.zarr", proxy
+        self.path = f"{bucket}/in.zarr/c/30/"
+        self.env = {**server.env, "AWS_ENDPOINT_URL": proxy.url}
+        # The store itself does not repeat requests, so that tasks must be.
+        self.spec = {"storage": {f"s3://{bucket}": {"retries": 0}}}
+
+    def prepare(self, folder, **options):
+        return prepare(folder, spec=self.spec, source=self.source, env=self.env, **options)
+
+    def hang(self):
+        """A chunk that nobody can read until `heal`; who waits for it goes on waiting."""
+        self.rule = self.proxy.rule(method="GET", path=self.path, hang=True)
+        return self
+
+    def fail(self, times):
+        self.rule = self.proxy.rule(method="GET", path=self.path, status=500, times=times)
+        return self
+
+    def heal(self):
+        self.rule.times = 0
+
+
+# Scripts that stand in for a worker
+
+# What the scripts share: the value of an option, the name under which the worker reports, and if it is the one that begins the work.
+FIRST = """
+def value(key):
+    return args[args.index(key) + 1] if key in args else None
+
+index = value("--array-index") or os.environ.get("AWS_BATCH_JOB_ARRAY_INDEX") or os.environ.get("JOB_COMPLETION_INDEX")
+name = value("--name") or f"{value('--job')}_{index}"
+
+def first():
+    if value("--stage") != "0" or not value("--tasks").startswith("0..") or index not in (None, "0"):
+        return False
+    try:
+        os.mkdir(folder + "/once")
+        return True
+    except FileExistsError:
+        return False
+"""
+LIAR = """
+if first():
+    reports = pathlib.Path(value("--plan").removeprefix("file://")).parent / "reports"
+    reports.mkdir(exist_ok=True)
+    (reports / f"{name}-1.jsonl").write_text(open(folder + "/lie").read())
+    sys.exit(0)
+os.execv(binary, [binary, *args])
+"""
+TWICE = """
+both = [subprocess.Popen([binary, *args]) for _ in range(2)]
+sys.exit(max(p.wait() for p in both))
+"""
+NO_NETWORK = """
+os.execvp("unshare", [*(["unshare", "--net"] if first() else ["env"]), binary, *args])
+"""

@@ -186,8 +186,8 @@ def test_pods_have_no_rights(tmp_path):
     assert worker["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
     role = manifests["Role", "era-driver"]
     assert role["rules"] == [
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "watch", "delete"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "list", "delete"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
     ]
     subjects = manifests["RoleBinding", "era-driver"]["subjects"]
     assert [s["name"] for s in subjects] == [driver["spec"]["template"]["spec"]["serviceAccountName"]] == ["era-driver"]

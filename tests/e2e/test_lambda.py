@@ -428,7 +428,7 @@ def test_on_lambda_interrupted(case, aws, program, proxy, reference, function, n
     c.same(reference)
 
 
-def test_options(case, function):
+def test_on_lambda_options(case, function):
     """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
     c = case(single=True)
     chunkwise("run", c.plan, "--executor", "lambda", env=function.env).failed("--function")

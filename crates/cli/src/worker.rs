@@ -2,7 +2,7 @@
 
 use crate::commands::stop_on_signals;
 use chunkwise::ByteSize;
-use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, parse_ranges, run_share, serve};
+use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, array_index, parse_ranges, run_share, serve};
 use std::io::BufReader;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "VERSION")]
     driver_version: Option<String>,
     /// Tasks come from standard input, and answers go to standard output, one JSON document a line.
-    #[arg(long, conflicts_with_all = ["stage", "tasks", "array_index", "array_size", "name", "task_timeout"])]
+    #[arg(long, conflicts_with_all = ["stage", "tasks", "array_index", "array_size", "name", "job", "task_timeout"])]
     stdin: bool,
     /// Index of the stage.
     #[arg(long, required_unless_present = "stdin")]
@@ -27,15 +27,18 @@ pub(crate) struct WorkerArgs {
     /// Tasks, such as 0..100,105 (the end is not included) [default: all of the stage].
     #[arg(long, value_name = "A..B")]
     tasks: Option<String>,
-    /// Which part of these tasks, from 0.
+    /// Which part of these tasks, from 0 [default: AWS_BATCH_JOB_ARRAY_INDEX or JOB_COMPLETION_INDEX of the environment].
     #[arg(long, value_name = "N", requires = "array_size")]
     array_index: Option<u64>,
     /// In how many parts they are cut.
-    #[arg(long, value_name = "M", requires = "array_index")]
+    #[arg(long, value_name = "M")]
     array_size: Option<u64>,
     /// The name of this worker in its reports.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "job")]
     name: Option<String>,
+    /// The name of the job whose part this is; the worker's is JOB_N.
+    #[arg(long, requires = "array_size")]
+    job: Option<String>,
     /// Tasks that run at once.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -56,8 +59,9 @@ fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
     let Some(stage) = args.stage else {
         return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
     };
-    let part = args.array_index.zip(args.array_size);
-    let share = Share { stage, tasks, part, name: args.name.clone(), folder: None, threads: None, timeout: args.task_timeout, until: None };
+    let part = args.array_size.map(|size| Ok::<_, WorkerError>((array_index(args.array_index)?, size))).transpose()?;
+    let name = args.job.as_ref().zip(part).map(|(job, (index, _))| format!("{job}_{index}")).or_else(|| args.name.clone());
+    let share = Share { stage, tasks, part, name, folder: None, threads: None, timeout: args.task_timeout, until: None };
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 

@@ -82,7 +82,7 @@ impl Log {
 pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
     let store = Store::open(run_dir)?;
     // Those of workers first; a driver's own come later and count.
-    let number = |k: &str| segment(k).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
+    let number = |k: &str| segment(k).map(|n| n + 1).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
     let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
     segments.sort();
     let mut out = Reports::new();
@@ -100,4 +100,24 @@ pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_driver_believed_counts_for_more_than_what_a_worker_said() {
+        let line = |bytes: u64| {
+            let written = serde_json::json!([{"array": "a", "chunk": [0], "bytes": bytes, "xxh3": "0"}]);
+            serde_json::json!({"stage": 0, "task": 0, "written": written, "bytes_read": 0, "seconds": 0.0, "projected_mem": 0})
+        };
+        let run_dir = Location::parse("memory://log/run", None).unwrap();
+        let store = Store::open(&run_dir).unwrap();
+        store.put("reports-000000.jsonl", line(7).to_string().into_bytes()).unwrap();
+        let said = serde_json::json!({"done": {"attempt": 0, "report": line(77)}});
+        store.put(&format!("{REPORTS}/9_0-1.jsonl"), said.to_string().into_bytes()).unwrap();
+        let found = read_reports(&run_dir).unwrap();
+        assert_eq!(found[&("a".to_string(), vec![0])].bytes, 7);
+    }
 }

@@ -510,15 +510,35 @@ impl Reader<'_> {
     }
 
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
-        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything.
-        // Nor may it say whose keys are used, and where signed requests go.
-        const PROGRAMS: [&str; 5] = ["command", "program", "sbatch", "endpoint", "profile"];
+        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything, and so could
+        // one that runs in a cluster under an account, or with secrets, of its choice. Nor may it say whose keys are used, and where
+        // signed requests go.
+        const PROGRAMS: [&str; 18] = [
+            "command",
+            "program",
+            "sbatch",
+            "image",
+            "definition",
+            "queue",
+            "kubeconfig",
+            "context",
+            "endpoint",
+            "namespace",
+            "service_account",
+            "env",
+            "env_secrets",
+            "env_configs",
+            "pull_secrets",
+            "profile",
+            "claims",
+            "user",
+        ];
         let mut out = BTreeMap::new();
         for (key, v) in self.map(node, "'executor_options'")? {
             if PROGRAMS.contains(&key.raw.as_str()) {
                 let e = self.error(&key.span, format!("'{}' cannot be set in a pipeline", key.raw), "this key");
                 return Err(e.with_help(format!(
-                    "a pipeline may not say what is executed, and with whose rights; use --executor-option {}=...",
+                    "a pipeline may not say what is executed, where, and with whose rights; use --executor-option {}=...",
                     key.raw
                 )));
             }

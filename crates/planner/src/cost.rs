@@ -1,4 +1,4 @@
-//! Bytes and requests of a stage, from its middle task.
+//! Bytes and requests of a stage, from its middle task and those at the ends of its axes.
 
 use crate::stages::Draft;
 use chunkwise_plan::schedule::Schedule;
@@ -30,7 +30,7 @@ impl Reads {
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
         let stage = &draft.stages[s];
-        let reads = total(&reads(&draft.arrays, stage));
+        let reads = total(&sums(&draft.arrays, stage, &kinds(&stage.task_counts())));
         let written: Vec<&PlanArray> = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array)).collect();
         let bytes_written = written.iter().map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).sum();
         let puts = written.iter().map(|a| a.grid.count()).sum();
@@ -132,11 +132,32 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     (bytes, touched.shape.iter().map(|&n| n as f64).product())
 }
 
+/// Tasks that stand for all, with how many they stand for: the middle one on each axis, and the last one, which may be smaller.
+fn kinds(counts: &[u64]) -> Vec<(u64, f64)> {
+    let mut out = vec![(Vec::new(), 1.0)];
+    // More kinds than that are not worth the time.
+    let mut splits = 4;
+    for &n in counts {
+        let split = n > 1 && splits > 0;
+        splits -= i32::from(split);
+        let own = if split { vec![((n - 1) / 2, (n - 1) as f64), (n - 1, 1.0)] } else { vec![(n.saturating_sub(1) / 2, n as f64)] };
+        let with = |(index, times): &(Vec<u64>, f64)| -> Vec<(Vec<u64>, f64)> {
+            own.iter().map(|&(k, n)| (index.iter().copied().chain([k]).collect(), times * n)).collect()
+        };
+        out = out.iter().flat_map(with).collect();
+    }
+    out.into_iter().map(|(index, times)| (chunkwise_types::ravel(&index, counts), times)).collect()
+}
+
 /// What all tasks read of each array, taking the middle task for all.
 pub(crate) fn reads<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage) -> BTreeMap<&'a str, Reads> {
     let counts = stage.task_counts();
-    let tasks = chunkwise_types::volume(&counts) as f64;
-    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let middle: Vec<u64> = counts.iter().map(|n| n.saturating_sub(1) / 2).collect();
+    sums(arrays, stage, &[(chunkwise_types::ravel(&middle, &counts), chunkwise_types::volume(&counts) as f64)])
+}
+
+/// What some tasks read of each array, each as often as it is said.
+fn sums<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage, tasks: &[(u64, f64)]) -> BTreeMap<&'a str, Reads> {
     let mut out: BTreeMap<&str, Reads> = stage
         .reads()
         .filter_map(|name| arrays.get_key_value(name))
@@ -145,38 +166,37 @@ pub(crate) fn reads<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage) 
             (name.as_str(), Reads { own, ..Reads::default() })
         })
         .collect();
-    if tasks == 0.0 {
-        return out;
-    }
-    let middle: Vec<u64> = counts.iter().map(|n| (n - 1) / 2).collect();
-    let schedule = Schedule::new(stage, &stage.task_regions(chunkwise_types::ravel(&middle, &counts)));
-    let mut last: Vec<Vec<Region>> = vec![Vec::new(); stage.program.steps.len()];
-    let mut pass = |demands: Vec<Vec<Region>>, scale: f64| {
-        for (k, regions) in demands.iter().enumerate() {
-            let Some((name, array)) = stage.program.steps[k].read.as_ref().and_then(|n| arrays.get_key_value(n)) else { continue };
-            // What the step before has read as well is still there.
-            if *regions != last[k] {
-                let sum = sums.entry(name).or_default();
-                for r in regions.iter().filter(|r| !r.is_empty()) {
-                    let (b, g) = of_region(array, r);
-                    *sum = (sum.0 + b * scale, sum.1 + g * scale);
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for &(task, times) in tasks.iter().filter(|(_, times)| *times > 0.0) {
+        let schedule = Schedule::new(stage, &stage.task_regions(task));
+        let mut last: Vec<Vec<Region>> = vec![Vec::new(); stage.program.steps.len()];
+        let mut pass = |demands: Vec<Vec<Region>>, scale: f64| {
+            for (k, regions) in demands.iter().enumerate() {
+                let Some((name, array)) = stage.program.steps[k].read.as_ref().and_then(|n| arrays.get_key_value(n)) else { continue };
+                // What the step before has read as well is still there.
+                if *regions != last[k] {
+                    let sum = sums.entry(name).or_default();
+                    for r in regions.iter().filter(|r| !r.is_empty()) {
+                        let (b, g) = of_region(array, r);
+                        *sum = (sum.0 + b * scale, sum.1 + g * scale);
+                    }
                 }
             }
+            last = demands;
+        };
+        for phase in &schedule.phases {
+            // Long streams are sampled: their steps are alike.
+            let (n, sample) = (phase.windows.len(), phase.windows.len().min(16));
+            for i in 0..sample {
+                let window = &phase.windows[i * n / sample];
+                pass(schedule.step_pass(&stage.program, phase, window).demands, times * n as f64 / sample as f64);
+            }
         }
-        last = demands;
-    };
-    for phase in &schedule.phases {
-        // Long streams are sampled: their steps are alike.
-        let (n, sample) = (phase.windows.len(), phase.windows.len().min(16));
-        for i in 0..sample {
-            let window = &phase.windows[i * n / sample];
-            pass(schedule.step_pass(&stage.program, phase, window).demands, n as f64 / sample as f64);
-        }
+        pass(schedule.output_pass(&stage.program).demands, times);
     }
-    pass(schedule.output_pass(&stage.program).demands, 1.0);
     for (name, (bytes, gets)) in sums {
         if let Some(r) = out.get_mut(name) {
-            (r.bytes, r.gets) = ((bytes * tasks) as u64, (gets * tasks) as u64);
+            (r.bytes, r.gets) = (bytes as u64, gets.round() as u64);
         }
     }
     out
@@ -200,6 +220,19 @@ mod tests {
         assert_eq!(ranges(&[3, 4, 100_000], &[2, 4, 10], 8.0), (640.0, 8.0));
         assert_eq!(ranges(&[1 << 22], &[1 << 22], 8.0).1, 4.0);
         assert_eq!(ranges(&[], &[], 8.0), (8.0, 1.0));
+    }
+
+    #[test]
+    fn kinds_stand_for_all_tasks() {
+        assert_eq!(kinds(&[]), [(0, 1.0)]);
+        assert_eq!(kinds(&[1, 3]), [(1, 2.0), (2, 1.0)]);
+        assert_eq!(kinds(&[0]), [(0, 0.0)]);
+        for counts in [vec![5, 4], vec![2, 2, 2, 2, 2, 7]] {
+            let found = kinds(&counts);
+            let all = chunkwise_types::volume(&counts);
+            assert_eq!(found.iter().map(|k| k.1).sum::<f64>(), all as f64);
+            assert!(found.len() <= 16 && found.iter().all(|k| k.0 < all));
+        }
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Executors by name.
 
+#[cfg(feature = "aws-batch")]
+use super::batch::{AwsBatch, AwsBatchOptions};
 use super::batch::{BatchExecutor, Command, CommandOptions, Slurm, SlurmOptions};
+#[cfg(feature = "kubernetes")]
+use super::batch::{Kubernetes, KubernetesOptions};
 #[cfg(feature = "lambda")]
 use super::lambda::{LambdaExecutor, LambdaOptions};
 use super::processes::{ProcessExecutor, ProcessOptions};
@@ -12,11 +16,15 @@ use chunkwise_task::TaskContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The names of all executors.
+/// The names of the executors of this build.
 pub const EXECUTORS: &[&str] = &[
     "threads",
     "processes",
     "slurm",
+    #[cfg(feature = "kubernetes")]
+    "kubernetes",
+    #[cfg(feature = "aws-batch")]
+    "aws-batch",
     "command",
     #[cfg(feature = "lambda")]
     "lambda",
@@ -31,6 +39,12 @@ pub enum Choice {
     Processes(ProcessOptions),
     /// Array jobs of Slurm.
     Slurm(SlurmOptions),
+    /// Indexed Jobs of Kubernetes.
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(Box<KubernetesOptions>),
+    /// Array jobs of AWS Batch.
+    #[cfg(feature = "aws-batch")]
+    AwsBatch(Box<AwsBatchOptions>),
     /// Workers that a command of the user starts.
     Command(CommandOptions),
     /// Invocations of a function of AWS Lambda.
@@ -49,6 +63,10 @@ impl Choice {
             "threads" => Choice::Threads,
             "processes" => Choice::Processes(ProcessOptions::read(&mut options)?),
             "slurm" => Choice::Slurm(SlurmOptions::read(&mut options)?),
+            #[cfg(feature = "kubernetes")]
+            "kubernetes" => Choice::Kubernetes(Box::new(KubernetesOptions::read(&mut options)?)),
+            #[cfg(feature = "aws-batch")]
+            "aws-batch" => Choice::AwsBatch(Box::new(AwsBatchOptions::read(&mut options)?)),
             "command" => Choice::Command(CommandOptions::read(&mut options)?),
             #[cfg(feature = "lambda")]
             "lambda" => Choice::Lambda(LambdaOptions::read(&mut options)?),
@@ -81,6 +99,10 @@ impl Choice {
         let executor: Box<dyn Executor> = match self {
             Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
             Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),
+            #[cfg(feature = "kubernetes")]
+            Choice::Kubernetes(o) => Box::new(BatchExecutor::new(context.clone(), Kubernetes::new((**o).clone())?)?),
+            #[cfg(feature = "aws-batch")]
+            Choice::AwsBatch(o) => Box::new(BatchExecutor::new(context.clone(), AwsBatch::new((**o).clone())?)?),
             Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads)?)?),
             #[cfg(feature = "lambda")]
             Choice::Lambda(o) => Box::new(LambdaExecutor::new(context.clone(), o.clone())?),

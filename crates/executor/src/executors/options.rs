@@ -55,6 +55,24 @@ impl<'a> Options<'a> {
         Ok(self.parsed::<ByteSize>(key, "a size such as 2GB")?.map(|b| b.0))
     }
 
+    /// Words between commas.
+    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
+    pub fn list(&mut self, key: &'static str) -> Vec<String> {
+        let text = self.text(key).unwrap_or_default();
+        text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect()
+    }
+
+    /// `name=value` between commas.
+    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
+    pub fn pairs(&mut self, key: &'static str) -> Result<Vec<(String, String)>, OptionError> {
+        let pair = |word: &String| -> Option<(String, String)> {
+            let (name, value) = word.split_once('=')?;
+            (!name.is_empty()).then(|| (name.into(), value.into()))
+        };
+        let words = self.list(key);
+        words.iter().map(|w| pair(w).ok_or_else(|| self.bad(key, w, "a list of name=value, with commas between"))).collect()
+    }
+
     pub fn one_of<T: Copy>(&mut self, key: &'static str, values: &[(&str, T)]) -> Result<Option<T>, OptionError> {
         let Some(value) = self.text(key) else { return Ok(None) };
         let names: Vec<&str> = values.iter().map(|v| v.0).collect();

@@ -12,7 +12,7 @@ mod share;
 pub use exit::Exit;
 pub use protocol::{Answer, Order, VERSION, skew};
 pub use serve::serve;
-pub use share::{Share, Shared, parse_ranges, ranges_text, run_share};
+pub use share::{Share, Shared, array_index, parse_ranges, ranges_text, run_share};
 
 pub(crate) use protocol::REPORTS;
 #[cfg(test)]

@@ -86,6 +86,23 @@ pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl It
     ranges.into_iter().flatten().skip(from as usize).take((to - from) as usize)
 }
 
+/// Where engines tell a container which part of an array it is.
+const INDEX: [&str; 2] = ["AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX"];
+
+/// Which part of an array this process is: the number that it was given, or what the engine says in the environment.
+///
+/// # Errors
+/// When neither says so, or what the engine says is no number.
+pub fn array_index(given: Option<u64>) -> Result<u64, WorkerError> {
+    if let Some(index) = given {
+        return Ok(index);
+    }
+    let found = INDEX.iter().find_map(|name| Some((name, std::env::var(name).ok()?)));
+    let (name, text) = found
+        .ok_or_else(|| WorkerError::Usage(format!("--array-size needs --array-index, or {} in the environment", INDEX.join(" or "))))?;
+    text.parse().map_err(|_| WorkerError::Usage(format!("{name}={text} is not the number of a part")))
+}
+
 /// The reports of this worker, in objects of its own.
 struct Reports<'a> {
     store: &'a Store,

@@ -4,7 +4,7 @@
 //! the worker has ended, as `ssh`, `srun`, `docker run` and `kubectl run --attach` do, and to end with its exit code.
 
 use super::super::processes::worker_program;
-use super::{Engine, Job, State, quoted, worker_arguments};
+use super::{Engine, Job, Open, State, quoted, worker_arguments};
 use crate::RunError;
 use crate::executors::{OptionError, Options};
 use crate::worker::ranges_text;
@@ -163,7 +163,7 @@ impl Engine for Command {
         Ok(handle)
     }
 
-    fn states(&mut self, _jobs: &[String]) -> Result<Vec<(String, State)>, RunError> {
+    fn states(&mut self, _jobs: &Open) -> Result<Vec<(String, State)>, RunError> {
         let mut ended = std::mem::take(&mut self.ended);
         self.running.retain(|name, r| {
             if r.asked.is_some_and(|t| t.elapsed() > PATIENCE) {

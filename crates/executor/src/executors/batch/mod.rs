@@ -1,10 +1,18 @@
 //! Engines that take jobs and tell little about them. What is done is decided by what storage holds: the reports that workers have left
 //! there, and the chunks that those name. What the engine says of a job only explains tasks of which there is no report.
 
+#[cfg(feature = "aws-batch")]
+mod aws_batch;
 mod command;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod slurm;
 
+#[cfg(feature = "aws-batch")]
+pub use aws_batch::{AwsBatch, AwsBatchOptions};
 pub use command::{Command, CommandOptions};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::{Kubernetes, KubernetesOptions};
 pub use slurm::{Slurm, SlurmOptions};
 
 use super::{Assignment, Executor, Update};
@@ -22,8 +30,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Chunks whose presence is asked for at once.
 const ASKED: usize = 16;
+/// What the kernel counts of a container besides what its process was told that it may use.
+#[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
+const HEADROOM: u64 = 64 << 20;
 
 /// An array of workers to be started: part `k` runs the `k`-th list of tasks.
+#[cfg_attr(not(any(feature = "kubernetes", feature = "aws-batch")), expect(dead_code, reason = "only these size containers"))]
 pub(crate) struct Job<'a> {
     /// URL of the plan.
     pub plan: String,
@@ -35,6 +47,12 @@ pub(crate) struct Job<'a> {
     pub parts: Vec<Vec<u64>>,
     /// What one worker may use.
     pub allowed_mem: u64,
+    /// What of that is for the program itself.
+    pub reserved_mem: u64,
+    /// What the largest of its tasks is projected to need besides.
+    pub need: u64,
+    /// Its tasks were killed for memory before: they get all that a worker may use.
+    pub alone: bool,
     /// The name of all jobs of this run.
     pub name: String,
 }
@@ -44,7 +62,24 @@ impl Job<'_> {
     pub fn all_tasks(&self) -> String {
         ranges_text(&self.parts.concat())
     }
+
+    /// What a worker that runs so many tasks at once is told that it may use, and what its container is given; `given` is the
+    /// container's size if the user has chosen it.
+    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
+    pub fn sizes(&self, threads: usize, given: Option<u64>) -> (u64, u64) {
+        match given {
+            Some(size) => (size.saturating_sub(HEADROOM), size),
+            None => {
+                let projected = self.reserved_mem.saturating_add(self.need.saturating_mul(threads as u64));
+                let worker = if self.alone { self.allowed_mem } else { projected.min(self.allowed_mem) };
+                (worker, worker.saturating_add(HEADROOM))
+            }
+        }
+    }
 }
+
+/// For each job, the parts that have not ended.
+pub(crate) type Open = BTreeMap<String, Vec<usize>>;
 
 /// What an engine knows of a part.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +106,13 @@ pub(crate) trait Engine {
     fn widest(&self) -> usize;
     /// Tasks of one part, where there are enough of them.
     fn tasks_per_part(&self) -> usize;
-    /// Bytes that it lets a worker use, where that is not what the plan allows.
-    fn memory(&self) -> Option<u64> {
-        None
+    /// Bytes that it lets a worker of a job use.
+    fn memory(&self, job: &Job<'_>) -> u64 {
+        job.allowed_mem
+    }
+    /// Characters in which the tasks of a job must fit: a system takes no longer argument.
+    fn longest(&self) -> usize {
+        100_000
     }
     /// How often it is asked.
     fn every(&self) -> Duration;
@@ -82,9 +121,19 @@ pub(crate) trait Engine {
     /// Starts a job, and gives its handle. Workers call themselves `<handle>_<part>`.
     fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError>;
     /// What is known of the parts of some jobs. A part that is not mentioned is taken to be alive.
-    fn states(&mut self, jobs: &[String]) -> Result<Vec<(String, State)>, RunError>;
+    fn states(&mut self, jobs: &Open) -> Result<Vec<(String, State)>, RunError>;
+    /// What the user should know, since the last time.
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
     /// Ends a part, which is named `<handle>_<part>`.
     fn cancel(&mut self, part: &str);
+    /// Ends jobs, with all of their parts.
+    fn cancel_all(&mut self, jobs: &Open) {
+        for (handle, parts) in jobs {
+            parts.iter().for_each(|k| self.cancel(&format!("{handle}_{k}")));
+        }
+    }
 }
 
 fn job_name(id: &str) -> String {
@@ -102,6 +151,10 @@ fn cut(mut job: Vec<Assignment>, each: usize) -> Vec<Vec<Assignment>> {
 /// A part of a job that has not ended.
 struct Part {
     handle: String,
+    /// Its number in the job.
+    index: usize,
+    /// Bytes that its worker may use.
+    memory: u64,
     /// Attempts that have not ended.
     open: Vec<Assignment>,
     /// We have cancelled it.
@@ -155,28 +208,48 @@ impl<E: Engine> BatchExecutor<E> {
             let most = self.engine.widest();
             let each = if alone { 1 } else { self.engine.tasks_per_part().max(1) };
             while !work.is_empty() {
-                let rest = work.split_off((most * each).min(work.len()));
+                let mut n = (most * each).min(work.len());
+                // A part of what was to be one job may have a list of tasks that is too long.
+                let text = |n: usize| ranges_text(&work[..n].iter().map(|a| a.task).collect::<Vec<_>>()).len();
+                while n > 1 && text(n) > self.engine.longest() {
+                    n = n.div_ceil(2);
+                }
+                let rest = work.split_off(n);
                 let job = std::mem::replace(&mut work, rest);
-                self.start(stage, cut(job, each))?;
+                self.start(stage, cut(job, each), alone)?;
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, stage: usize, parts: Vec<Vec<Assignment>>) -> Result<(), RunError> {
+    fn start(&mut self, stage: usize, parts: Vec<Vec<Assignment>>, alone: bool) -> Result<(), RunError> {
+        let spec = &self.ctx.plan.spec;
         let job = Job {
             plan: self.ctx.run_dir.join("plan.json").to_string(),
             hash: &self.id,
             stage,
             parts: parts.iter().map(|p| p.iter().map(|a| a.task).collect()).collect(),
-            allowed_mem: self.ctx.plan.spec.allowed_mem,
+            allowed_mem: spec.allowed_mem,
+            reserved_mem: spec.reserved_mem,
+            need: parts.iter().flatten().map(|a| a.need).max().unwrap_or(0),
+            alone,
             name: job_name(&self.id),
         };
+        let memory = self.engine.memory(&job);
         let handle = self.engine.submit(&job)?;
-        for (k, open) in parts.into_iter().enumerate() {
-            self.parts.insert(format!("{handle}_{k}"), Part { handle: handle.clone(), open, cancelled: false });
+        for (index, open) in parts.into_iter().enumerate() {
+            self.parts.insert(format!("{handle}_{index}"), Part { handle: handle.clone(), index, memory, open, cancelled: false });
         }
         Ok(())
+    }
+
+    /// The jobs that have not ended.
+    fn jobs(&self) -> Open {
+        let mut jobs = Open::new();
+        for p in self.parts.values() {
+            jobs.entry(p.handle.clone()).or_default().push(p.index);
+        }
+        jobs
     }
 
     /// What workers have reported since the last time.
@@ -199,40 +272,41 @@ impl<E: Engine> BatchExecutor<E> {
 
     /// Looks at engine and storage, in this order: what a part has reported before it ended is seen.
     fn look(&mut self) -> Result<Vec<Update>, RunError> {
-        let handles: HashSet<String> = self.parts.values().map(|p| p.handle.clone()).collect();
-        let handles: Vec<String> = handles.into_iter().collect();
+        let jobs = self.jobs();
         let states: HashMap<String, State> =
-            if handles.is_empty() { HashMap::new() } else { self.engine.states(&handles)?.into_iter().collect() };
+            if jobs.is_empty() { HashMap::new() } else { self.engine.states(&jobs)?.into_iter().collect() };
         let reports = self.reports()?;
         let done: Vec<&TaskReport> =
             reports.iter().filter_map(|(_, a)| if let Answer::Done { report, .. } = a { Some(report) } else { None }).collect();
         let mut stored = stored(&self.ctx, &done).into_iter();
-        let mut out = Vec::new();
+        let mut out: Vec<Update> = self.engine.warnings().into_iter().map(Update::Warning).collect();
         for (name, answer) in reports {
             let Some(part) = self.parts.get_mut(&name) else { continue };
-            let (task, result) = match answer {
+            let (stage, task, result) = match answer {
                 Answer::Hello { version, format, plan } => match skew(&version, &format, &plan, &self.id) {
                     Some(problem) => return Err(RunError::Executor(problem)),
                     None => continue,
                 },
-                Answer::Started { task, .. } => {
-                    out.extend(part.open.iter().filter(|a| a.task == task).map(|a| Update::Started { attempt: a.attempt }));
+                Answer::Started { stage, task, .. } => {
+                    out.extend(
+                        part.open.iter().filter(|a| (a.stage, a.task) == (stage, task)).map(|a| Update::Started { attempt: a.attempt }),
+                    );
                     continue;
                 }
                 // In the reports that a resumed run reads already.
                 Answer::Wrote(_) => continue,
                 Answer::Done { report, .. } => {
                     let there = stored.next().unwrap_or(Ok(()));
-                    (report.task, there.map(|()| report))
+                    (report.stage, report.task, there.map(|()| report))
                 }
-                Answer::Failed { task, class, detail, .. } => (task, Err(TaskError::Reported { class, detail })),
+                Answer::Failed { stage, task, class, detail, .. } => (stage, task, Err(TaskError::Reported { class, detail })),
                 Answer::Returned { stage, task, .. } => {
                     let detail = "its worker was told to stop, and handed it back".into();
                     let told = part.cancelled || self.cancelled.is_some();
-                    (task, Err(if told { TaskError::Cancelled } else { TaskError::Lost { stage, task, detail } }))
+                    (stage, task, Err(if told { TaskError::Cancelled } else { TaskError::Lost { stage, task, detail } }))
                 }
             };
-            if let Some(i) = part.open.iter().position(|a| a.task == task) {
+            if let Some(i) = part.open.iter().position(|a| (a.stage, a.task) == (stage, task)) {
                 let a = part.open.swap_remove(i);
                 self.open -= 1;
                 out.push(Update::Ended { attempt: a.attempt, result });
@@ -249,9 +323,10 @@ impl<E: Engine> BatchExecutor<E> {
                 return Err(RunError::Executor(format!("worker {name} cannot run the plan: {}", Exit::Skew.meaning())));
             }
             let told = part.cancelled || self.cancelled.is_some();
+            let memory = part.memory;
             for a in part.open.drain(..) {
                 self.open -= 1;
-                let result = Err(if told { TaskError::Cancelled } else { unreported(&self.ctx, &a, name, &state, self.engine.memory()) });
+                let result = Err(if told { TaskError::Cancelled } else { unreported(&self.ctx, &a, name, &state, memory) });
                 out.push(Update::Ended { attempt: a.attempt, result });
             }
         }
@@ -298,7 +373,7 @@ fn panicked(r: &TaskReport) -> TaskError {
 }
 
 /// Of a task whose worker has ended without a report of it.
-fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memory: Option<u64>) -> TaskError {
+fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memory: u64) -> TaskError {
     let (stage, task) = (a.stage, a.task);
     let lost = |detail: String| TaskError::Lost { stage, task, detail };
     match state {
@@ -310,8 +385,7 @@ fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memo
         State::OutOfMemory => {
             let spec = &ctx.plan.spec;
             let detail = format!("worker {name} was killed for using too much memory");
-            let (projected, reserved, limit) =
-                (ByteSize(a.need), ByteSize(spec.reserved_mem), ByteSize(memory.unwrap_or(spec.allowed_mem)));
+            let (projected, reserved, limit) = (ByteSize(a.need), ByteSize(spec.reserved_mem), ByteSize(memory));
             TaskError::OutOfMemory { stage, task, detail, projected, reserved, limit }
         }
         State::TimedOut => TaskError::Reported {
@@ -409,10 +483,9 @@ impl<E: Engine> Executor for BatchExecutor<E> {
     fn cancel(&mut self) {
         if self.cancelled.is_none() {
             self.cancelled = Some(Instant::now());
-            for (name, part) in &mut self.parts {
-                part.cancelled = true;
-                self.engine.cancel(name);
-            }
+            let jobs = self.jobs();
+            self.parts.values_mut().for_each(|p| p.cancelled = true);
+            self.engine.cancel_all(&jobs);
         }
     }
 }
@@ -420,10 +493,10 @@ impl<E: Engine> Executor for BatchExecutor<E> {
 impl<E: Engine> Drop for BatchExecutor<E> {
     /// No job outlives its run.
     fn drop(&mut self) {
-        for (name, part) in &self.parts {
-            if !part.cancelled {
-                self.engine.cancel(name);
-            }
+        self.parts.retain(|_, p| !p.cancelled);
+        let jobs = self.jobs();
+        if !jobs.is_empty() {
+            self.engine.cancel_all(&jobs);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Slurm: array jobs through `sbatch`. States come from `scontrol`, or, of jobs that it has forgotten, from the accounting database.
 
 use super::super::processes::worker_program;
-use super::{Engine, Job, State, quoted, worker_arguments};
+use super::{Engine, Job, Open, State, quoted, worker_arguments};
 use crate::RunError;
 use crate::executors::{OptionError, Options};
 use std::collections::HashMap;
@@ -146,8 +146,8 @@ impl Engine for Slurm {
         self.options.tasks
     }
 
-    fn memory(&self) -> Option<u64> {
-        self.options.memory
+    fn memory(&self, job: &Job<'_>) -> u64 {
+        self.options.memory.unwrap_or(job.allowed_mem)
     }
 
     fn every(&self) -> Duration {
@@ -163,7 +163,7 @@ impl Engine for Slurm {
     fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError> {
         let o = &self.options;
         // What the worker may use, in the units of Slurm.
-        let memory = o.memory.unwrap_or(job.allowed_mem).div_ceil(1 << 20);
+        let memory = self.memory(job).div_ceil(1 << 20);
         let output = match &o.logs {
             Some(folder) => folder.join("chunkwise-%A_%a.log").display().to_string(),
             None => "/dev/null".into(),
@@ -192,9 +192,9 @@ impl Engine for Slurm {
         Ok(handle)
     }
 
-    fn states(&mut self, jobs: &[String]) -> Result<Vec<(String, State)>, RunError> {
+    fn states(&mut self, jobs: &Open) -> Result<Vec<(String, State)>, RunError> {
         let mut out = Vec::new();
-        for handle in jobs {
+        for handle in jobs.keys() {
             match run("scontrol", &["show", "job", "-o", handle], None) {
                 Ok(text) => {
                     self.silent = 0;
@@ -234,6 +234,13 @@ impl Engine for Slurm {
 
     fn cancel(&mut self, part: &str) {
         if let Err(e) = run("scancel", &[part], None) {
+            tracing::warn!("{e}");
+        }
+    }
+
+    fn cancel_all(&mut self, jobs: &Open) {
+        let handles: Vec<&str> = jobs.keys().map(String::as_str).collect();
+        if let Err(e) = run("scancel", &handles, None) {
             tracing::warn!("{e}");
         }
     }

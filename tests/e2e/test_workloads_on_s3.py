@@ -1,0 +1,135 @@
+"""The six workloads on an S3 server with every executor: byte for byte what a run over files gives, with the requests of the projection."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import obstore
+import pytest
+from faults import Run, files
+from harness import binary, chunkwise
+from services import BatchApi, KubernetesApi, MiniStack
+from services.servers import s3_env
+from test_container import IMAGE, MIB, podman  # noqa: F401
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WORKLOADS = ["quadratic_means", "vorticity", "tem", "climatology", "rechunk", "ata"]
+EXECUTORS = ["threads", "processes", "slurm", "kubernetes", "aws-batch", "container"]
+ALLOWED = 120_000_000
+CLEAN = {k: "" for k in os.environ if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
+
+
+class Workload:
+    """Inputs in a bucket, and what a run over files on one thread makes of them."""
+
+    def __init__(self, server, folder, name):
+        self.server, self.folder, self.name = server, folder, name
+        generate = [sys.executable, "-W", "ignore", str(ROOT / "examples/workloads/generate.py"), name, "--small", "--gigabytes", "0.008"]
+        subprocess.run([*generate, "--directory", str(folder / "data")], check=True, capture_output=True)
+        self.text = (ROOT / f"examples/workloads/{name}.yaml").read_text()
+        here = folder / "here.yaml"
+        here.write_text(self.text.replace("data/", f"{folder}/data/").replace("../out/", f"{folder}/out/"))
+        chunkwise("run", here, "--allowed-mem", ALLOWED, "--workers", "1", "--work-dir", folder / "work").ok()
+        self.expected = files(folder / "out")
+        options = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
+        server.create_bucket(self.bucket)
+        self.store = obstore.store.S3Store(self.bucket, endpoint=server.url, **options)
+        for key, data in files(folder / "data").items():
+            obstore.put(self.store, f"data/{key}", data)
+
+    @property
+    def bucket(self):
+        return "workload-" + self.name.replace("_", "-")
+
+    def pipeline(self, executor):
+        """The pipeline with places of its own for the executor, and its plan: for workers that run one task at a time."""
+        place = f"s3://{self.bucket}"
+        text = self.text.replace("data/", f"{place}/data/").replace("../out/", f"{place}/{executor}/")
+        spec = f"spec: {{workers: 1, allowed_mem: {ALLOWED}, work_dir: '{place}/work-{executor}'}}\n"
+        path = self.folder / f"{executor}.yaml"
+        path.write_text("".join(spec if line.startswith("spec:") else line for line in text.splitlines(keepends=True)))
+        return path, json.loads(chunkwise("plan", path, "--format", "json", env=self.env).ok().stdout)
+
+    @property
+    def env(self):
+        return {**CLEAN, **self.server.env}
+
+    def objects(self, prefix):
+        found = {}
+        for page in obstore.list(self.store, prefix + "/"):
+            for meta in page:
+                found[meta["path"][len(prefix) + 1 :]] = bytes(obstore.get(self.store, meta["path"]).bytes())
+        return found
+
+
+@pytest.fixture(scope="module", params=WORKLOADS)
+def workload(request, tmp_path_factory):
+    with MiniStack() as server:
+        yield Workload(server, tmp_path_factory.mktemp(request.param), request.param)
+
+
+def start(request, executor, workload, path):
+    """Runs the pipeline; its report."""
+    args, env = ["--workers", "1"], dict(workload.env)
+    options = ["poll=0.2", "tasks=4"]
+    if executor == "container":
+        podman = request.getfixturevalue("podman")
+        variables = [f"--env={k}={v}" for k, v in workload.server.env.items()]
+        limit = ["--user", f"{os.getuid()}:{os.getgid()}", f"--memory={ALLOWED + 64 * MIB}", f"--memory-swap={ALLOWED + 64 * MIB}", "--read-only", "--cap-drop=all"]
+        done = podman.run(IMAGE, "run", f"/data/{path.name}", "--json", "--workers", "1", options=[*limit, *variables, f"--volume={path.parent}:/data:ro"])
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    if executor == "slurm":
+        env |= request.getfixturevalue("slurm").env
+        options += ["mem=200MB"]
+    elif executor == "kubernetes":
+        api = request.getfixturevalue("kubernetes")
+        api.secrets["storage"] = workload.server.env
+        options += ["image=chunkwise:test", "env_secrets=storage", f"endpoint={api.url}", "env=CHUNKWISE_TEST_MARK={mark}"]
+    elif executor == "aws-batch":
+        api = request.getfixturevalue("batch")
+        api.definition["environment"] = workload.server.env
+        env["AWS_ENDPOINT_URL_BATCH"] = api.url
+        options += ["queue=queue", "definition=worker", "env=CHUNKWISE_TEST_MARK={mark}"]
+    elif executor == "processes":
+        options = ["processes=2"]
+    if executor != "threads":
+        args = ["--executor", executor, *(x for o in options for x in ("--executor-option", o))]
+    with Run("run", path, *args, "--json", env=env) as run:
+        run.ok()
+    return json.loads(run.stdout)
+
+
+@pytest.fixture
+def kubernetes():
+    with KubernetesApi({"chunkwise:test": [binary()]}) as api:
+        yield api
+
+
+@pytest.fixture
+def batch():
+    with BatchApi({"chunkwise:test": [binary()]}) as api:
+        yield api
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_workloads_on_s3(request, workload, executor):
+    path, plan = workload.pipeline(executor)
+    report = start(request, executor, workload, path)
+    found = workload.objects(executor)
+    assert found.keys() == workload.expected.keys()
+    assert not [k for k, v in found.items() if v != workload.expected[k]]
+    assert not [k for k in workload.objects(f"work-{executor}") if "/c/" in k], "intermediates are left"
+    assert report["retries"] == 0
+    stages = plan["stages"]
+    made = {k: sum(r[k] for r in report["requests"]) for k in report["requests"][0]}
+    reads, writes = made["gets"] + made["heads"], made["puts"]
+    projected_reads, projected_writes = (sum(s["cost"][k] for s in stages) for k in ("gets", "puts"))
+    print(f"{workload.name:16} {executor:10} reads {reads} of {projected_reads}, writes {writes} of {projected_writes}")
+    if executor in ("threads", "container"):
+        # Intermediates stay in memory while there is room.
+        assert reads <= 1.05 * projected_reads and writes <= projected_writes
+    else:
+        assert abs(reads - projected_reads) <= 0.05 * projected_reads and writes == projected_writes
