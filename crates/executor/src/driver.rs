@@ -6,6 +6,7 @@ use crate::lease::Lease;
 use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
+use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::Store;
@@ -73,8 +74,8 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
 /// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
 pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
     let store = Store::open(&ctx.run_dir)?;
-    // What is there without a run of this plan is somebody's.
-    let found = if resume && store.get("plan.json")?.is_some() {
+    // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
+    let found = if resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty()) {
         store.delete(CANCELLED)?;
         resume::finished(ctx, read_reports(&ctx.run_dir)?)?
     } else {
