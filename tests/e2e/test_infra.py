@@ -22,7 +22,7 @@ INFRA = ROOT / "infra"
 CHART = INFRA / "kubernetes" / "chunkwise"
 BATCH = INFRA / "aws-batch" / "chunkwise.yaml"
 SBATCH = INFRA / "slurm" / "worker.sbatch"
-SCRIPTS = [INFRA / "container" / "build", INFRA / "container" / "root", SBATCH]
+SCRIPTS = [INFRA / "container" / "build", INFRA / "container" / "root", INFRA / "aws" / "package", SBATCH]
 
 
 def call(*args, **options):
