@@ -7,7 +7,7 @@
 use crate::Error;
 use chunkwise_executor::read_reports;
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Location, Store};
+use chunkwise_storage::{Location, Store, at_once};
 use chunkwise_task::TaskContext;
 use chunkwise_types::unravel;
 use std::collections::HashMap;
@@ -39,16 +39,17 @@ pub(crate) fn write_outputs(context: &TaskContext) -> Result<(), Error> {
         return Ok(());
     }
     let reports = read_reports(&context.run_dir)?;
-    for (name, array) in plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output) {
+    let outputs: Vec<_> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).collect();
+    let written = at_once(&outputs, |(name, array)| {
         let (io, counts) = (context.array(name), array.grid.counts());
         let lines = (0..array.grid.count()).filter_map(|k| {
             let index = unravel(k, &counts);
             let key = io.chunk_key(&index);
-            reports.get(&(name.clone(), index)).map(|w| (key, w.xxh3.as_str()))
+            reports.get(&((*name).clone(), index)).map(|w| (key, w.xxh3.as_str()))
         });
-        write(context.array_location(name), lines)?;
-    }
-    Ok(())
+        write(context.array_location(name), lines)
+    });
+    written.into_iter().collect()
 }
 
 /// The checksums that lie beside an array, by key; `None` if there are none. A line that is none is left out, so that its chunk counts

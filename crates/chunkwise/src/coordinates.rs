@@ -5,7 +5,7 @@ use crate::{Error, checksums};
 use chunkwise_kernels::Block;
 use chunkwise_ops::Array;
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, check_allowed, consolidate, ensure_group, new_meta, open_array,
+    ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, at_once, check_allowed, consolidate, ensure_group, new_meta, open_array,
     publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar};
@@ -123,34 +123,40 @@ pub(crate) fn finish(
     let Some(group) = group_of(output) else { return Ok(None) };
     ensure_group(&group, &serde_json::Map::new())?;
     let mut provenance = Provenance::default();
+    let mut axes = Vec::new();
     for (axis, (dim, &len)) in array.dims().iter().zip(array.shape()).enumerate() {
-        let Some(dim) = dim else { continue };
-        let at = group.join(dim);
-        if at == *output || open_array(&at).is_ok() {
-            continue;
-        }
-        if let Some(values) = groups.get(dim).filter(|v| v.len() as u64 == len) {
-            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-            write(&at, dim, DType::Int64, serde_json::Map::new(), &bytes)?;
-            continue;
-        }
-        let origin = provenance.of(array, axis);
-        if origin != Origin::Unknown {
-            if let Some(c) = moved(&origin, dim, sources) {
-                let mut attributes = c.meta.attributes;
-                attributes.remove("_ARRAY_DIMENSIONS");
-                write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
-            }
-            continue;
-        }
-        let found = groups_of(sources).into_iter().filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len);
-        if let Some(c) = found {
-            let mut attributes = c.meta.attributes.clone();
-            attributes.remove("_ARRAY_DIMENSIONS");
-            write(&at, dim, c.meta.dtype, attributes, &c.bytes)?;
-        }
+        let Some(dim) = dim.as_ref().filter(|dim| group.join(dim) != *output) else { continue };
+        axes.push((dim.as_str(), len, provenance.of(array, axis)));
     }
+    let written = at_once(&axes, |(dim, len, origin)| label(&group.join(dim), dim, *len, origin, sources, groups));
+    written.into_iter().collect::<Result<(), Error>>()?;
     Ok(Some(group))
+}
+
+/// Writes the coordinates of one axis, unless they are there.
+fn label(
+    at: &Location,
+    dim: &str,
+    len: u64,
+    origin: &Origin,
+    sources: &[Location],
+    groups: &HashMap<String, Vec<i64>>,
+) -> Result<(), Error> {
+    if open_array(at).is_ok() {
+        return Ok(());
+    }
+    if let Some(values) = groups.get(dim).filter(|v| v.len() as u64 == len) {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        return write(at, dim, DType::Int64, serde_json::Map::new(), &bytes);
+    }
+    let found = match origin {
+        Origin::Unknown => groups_of(sources).into_iter().filter_map(|g| read(&g.join(dim))).find(|c| c.meta.shape[0] == len),
+        known => moved(known, dim, sources),
+    };
+    let Some(c) = found else { return Ok(()) };
+    let mut attributes = c.meta.attributes;
+    attributes.remove("_ARRAY_DIMENSIONS");
+    write(at, dim, c.meta.dtype, attributes, &c.bytes)
 }
 
 /// Collects the metadata of some groups into their own documents, once for each.

@@ -4,6 +4,7 @@ use crate::coordinates::{self, as_floats};
 use crate::provenance::{Origin, Provenance, misplaced};
 use crate::{Error, Session, decode_cf, open};
 pub use chunkwise_executor::EXECUTORS;
+use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
@@ -14,6 +15,7 @@ use chunkwise_types::Scalar;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// What the command line sets over the file.
 #[derive(Debug, Clone, Default)]
@@ -281,6 +283,21 @@ impl Pipeline {
     /// Plans it. Nothing is written.
     pub fn plan(&self) -> Result<Plan, Error> {
         self.session.plan(&self.requests)
+    }
+
+    /// Runs its plan, as [`Session::run_on`], and writes coordinates and the metadata of groups beside the outputs.
+    pub fn run_on(
+        &self,
+        choice: &Choice,
+        plan: Plan,
+        workers: Option<usize>,
+        options: &RunOptions,
+        cancel: &AtomicBool,
+        events: &mut dyn FnMut(&Event),
+    ) -> Result<RunReport, Error> {
+        let report = Session::run_arrays(choice, plan, workers, options, cancel, events)?;
+        self.finish()?;
+        Ok(report)
     }
 
     /// Writes coordinates and group metadata beside the outputs.

@@ -133,6 +133,20 @@ impl Session {
         cancel: &AtomicBool,
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
+        let report = Session::run_arrays(choice, plan, workers, options, cancel, events)?;
+        coordinates::make_groups(&report.outputs)?;
+        Ok(report)
+    }
+
+    /// As [`Session::run_on`], without the metadata of the groups that the outputs are in.
+    pub(crate) fn run_arrays(
+        choice: &Choice,
+        plan: Plan,
+        workers: Option<usize>,
+        options: &RunOptions,
+        cancel: &AtomicBool,
+        events: &mut dyn FnMut(&Event),
+    ) -> Result<RunReport, Error> {
         limit_allocator();
         let (context, mut executor) = choice.open(plan, workers)?;
         let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
@@ -140,7 +154,6 @@ impl Session {
         drop(executor);
         let report = report?;
         checksums::write_outputs(&context)?;
-        coordinates::make_groups(&report.outputs)?;
         Ok(report)
     }
 }

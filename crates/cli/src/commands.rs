@@ -3,7 +3,7 @@
 use crate::out::{out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
-use chunkwise::executor::{Choice, RunOptions};
+use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
@@ -91,10 +91,12 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     };
     let mut progress = Progress::new(flags.json);
     let workers = limits.workers.map(|n| n.max(1) as usize);
-    let report = Session::run_on(&choice, plan, workers, &options, cancel, &mut |e| progress.show(e)).map_err(say)?;
-    if let Some(p) = pipeline {
-        p.finish().map_err(say)?;
-    }
+    let events = &mut |e: &Event| progress.show(e);
+    let report = match pipeline {
+        Some(p) => p.run_on(&choice, plan, workers, &options, cancel, events),
+        None => Session::run_on(&choice, plan, workers, &options, cancel, events),
+    };
+    let report = report.map_err(say)?;
     if flags.json {
         outln!("{}", serde_json::to_string(&report).map_err(|e| miette!("{e}"))?);
     }

@@ -9,7 +9,7 @@ use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::Store;
+use chunkwise_storage::{Store, at_once};
 use chunkwise_task::{TaskContext, TaskError};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -71,47 +71,65 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
     ctx.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect()
 }
 
-/// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
-pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
+/// A run that has begun.
+pub(crate) struct Begun {
+    /// What is done already.
+    pub done: Vec<Done>,
+    /// The chunks that there are.
+    pub have: Reports,
+    /// An earlier run of the plan goes on.
+    pub resumed: bool,
+}
+
+/// Prepares outputs and the folder of a run.
+pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
-    let found = if resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty()) {
+    let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
+    let (done, have) = if resumed {
         store.delete(CANCELLED)?;
         resume::finished(ctx, read_reports(&ctx.run_dir)?)?
     } else {
+        let names = outputs(ctx);
         let mut replaced = Vec::new();
-        for name in outputs(ctx) {
-            let url = ctx.array_location(name);
-            let there = !Store::open(url)?.list("")?.is_empty();
+        let there = at_once(&names, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
+        for (name, there) in names.iter().zip(there) {
+            let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
             if there && !overwrite {
                 return Err(RunError::OutputExists { url: url.to_string() });
             }
             // Folders may be left of what a filesystem held.
             if there || !url.is_remote() {
-                replaced.push(name);
+                replaced.push(Some(*name));
             }
         }
-        for name in replaced {
+        // And what is left of another run of this plan.
+        replaced.push(None);
+        let deleted = at_once(&replaced, |what| match what {
             // First the metadata: a half-deleted array must not open.
-            ctx.unpublish(name).map_err(unusable)?;
-            ctx.clear(name).map_err(unusable)?;
-        }
-        store.delete_prefix("")?;
+            Some(name) => ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable),
+            None => Ok(store.delete_prefix("").map(|_| ())?),
+        });
+        deleted.into_iter().collect::<Result<(), RunError>>()?;
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
-    Ok(found)
+    Ok(Begun { done, have, resumed })
 }
 
 /// Writes the metadata of every output that is whole, last of all.
 pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
-    for name in outputs(ctx) {
-        let missing = ctx.plan.arrays[name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
+    let names = outputs(ctx);
+    let published = at_once(&names, |name| {
+        let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
         if missing > 0 {
-            return Err(RunError::Incomplete { array: name.into(), missing });
+            return Err(RunError::Incomplete { array: (*name).into(), missing });
         }
         Store::open(ctx.array_location(name))?.sweep()?;
-        ctx.publish(name).map_err(unusable)?;
+        ctx.publish(name).map_err(unusable)
+    });
+    for (name, published) in names.iter().zip(published) {
+        published?;
         tell(&ctx.array_location(name).to_string());
     }
     Ok(())
@@ -131,8 +149,8 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let (done, have) = begin(ctx, options.resume, options.overwrite)?;
-        let mut log = Log::open(&ctx.run_dir)?;
+        let Begun { done, have, resumed } = begin(ctx, options.resume, options.overwrite)?;
+        let mut log = Log::open(&ctx.run_dir, !resumed)?;
         let mut report = RunReport {
             id: plan.id(),
             executor: executor.name().into(),

@@ -39,9 +39,11 @@ fn segment(key: &str) -> Option<u64> {
 }
 
 impl Log {
-    pub fn open(run_dir: &Location) -> Result<Log, StorageError> {
+    /// Starts a segment after those that are there; in a `fresh` folder there are none.
+    pub fn open(run_dir: &Location, fresh: bool) -> Result<Log, StorageError> {
         let store = Store::open(run_dir)?;
-        let next = store.list("")?.iter().filter_map(|(k, _)| segment(k)).max().map_or(0, |n| n + 1);
+        let there = if fresh { Vec::new() } else { store.list("")? };
+        let next = there.iter().filter_map(|(k, _)| segment(k)).max().map_or(0, |n| n + 1);
         let file = match run_dir.local_path() {
             Some(folder) => {
                 let path = folder.join(format!("reports-{next:06}.jsonl"));

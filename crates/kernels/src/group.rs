@@ -5,11 +5,15 @@
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
 use crate::reduce::{
-    Count, Extreme, Mean, Moments, Prod, Reducer, Shape, Sum, Target, Truth, accumulators, elements, emit, strides, walk, with_real,
+    Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sum, SumState, Target, Truth, Wide, accumulators, elements, emit,
+    emit_with, strides, walk, with_real,
 };
+use crate::simd::{Loop, dispatch};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
 use chunkwise_types::{DType, Region};
-use ndarray::{Axis, Slice};
+use ndarray::{ArrayViewD, Axis, Slice};
+use std::marker::PhantomData;
+use std::ops::AddAssign;
 
 /// The largest number of groups of one axis.
 pub(crate) const MAX_GROUPS: u64 = 1 << 24;
@@ -36,20 +40,34 @@ fn group_in(label: i64, start: u64, count: u64) -> Option<u64> {
     l.checked_sub(start).filter(|&g| g < count)
 }
 
-/// A grouping under way.
-struct Grouping<R: Reducer> {
+/// Groups of so many elements are counted in 16 bits.
+const FEW: usize = u16::MAX as usize;
+
+/// Bytes that the reduction of groups by labels keeps for each element of its result.
+pub(crate) fn group_state(op: ReduceOp, input: DType, labels: &[i64]) -> u64 {
+    match op {
+        // See `Means`.
+        ReduceOp::Mean { skip_nan } => {
+            let missing = if labels.len() <= FEW { 2 } else { 4 };
+            ReduceOp::Sum.state_bytes(input) + if skip_nan { missing } else { 0 }
+        }
+        other => other.state_bytes(input),
+    }
+}
+
+/// Where elements go.
+struct Place {
     op: ReduceOp,
     axis: usize,
     /// The first label in the window, and the group in the region of each index from there.
     first: u64,
     table: Vec<Option<u32>>,
     region: Region,
-    acc: Vec<R::Acc>,
-    shape: Shape,
 }
 
-impl<R: Reducer> Fold for Grouping<R> {
-    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+impl Place {
+    /// Adds parts to the accumulators of the region.
+    fn fold<R: Reducer>(&self, parts: &[Part], acc: &mut [R::Acc]) -> Result<(), KernelError> {
         for part in parts {
             let mut view = elements::<R::In>(part, self.op)?;
             if part.region.rank() != self.region.rank() {
@@ -102,7 +120,7 @@ impl<R: Reducer> Fold for Grouping<R> {
                         if let Some(g) = g {
                             let mut one = R::part();
                             R::add(&mut one, x, 0);
-                            R::merge(&mut self.acc[(base + *g as isize * strides[axis]) as usize], one);
+                            R::merge(&mut acc[(base + *g as isize * strides[axis]) as usize], one);
                         }
                     }
                 }
@@ -114,16 +132,149 @@ impl<R: Reducer> Fold for Grouping<R> {
                     let mut to =
                         Target { acc: strides.clone(), pos: vec![0; strides.len()], at: at + g as isize * strides[axis], first: 0 };
                     to.acc[axis] = 0;
-                    walk::<R>(view.slice_axis(Axis(axis), Slice::from(j..j + run.len())), to, &mut self.acc);
+                    walk::<R>(view.slice_axis(Axis(axis), Slice::from(j..j + run.len())), to, acc);
                 }
                 j += run.len();
             }
         }
         Ok(())
     }
+}
+
+/// A grouping under way.
+struct Grouping<R: Reducer> {
+    place: Place,
+    acc: Vec<R::Acc>,
+    shape: Shape,
+}
+
+impl<R: Reducer> Fold for Grouping<R> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        self.place.fold::<R>(parts, &mut self.acc)
+    }
 
     fn finish(self: Box<Self>) -> Result<Block, KernelError> {
         Ok(emit::<R>(&self.acc, &self.shape))
+    }
+}
+
+/// A number of elements that are left out of a group.
+trait Missed: Copy + Default + Send + Into<u32> + AddAssign + From<bool> + 'static {}
+impl Missed for u16 {}
+impl Missed for u32 {}
+
+/// Counts what is left out.
+struct Missing<T, N>(PhantomData<(T, N)>);
+
+impl<T: Element, N: Missed> Reducer for Missing<T, N> {
+    type In = T;
+    type Part = N;
+    type Acc = N;
+    type Out = bool;
+    fn part() -> N {
+        N::default()
+    }
+    fn acc() -> N {
+        N::default()
+    }
+    #[inline(always)]
+    fn add(part: &mut N, x: T, _: isize) {
+        *part += N::from(!x.valid());
+    }
+    #[inline(always)]
+    fn merge(acc: &mut N, part: N) {
+        *acc += part;
+    }
+    fn emit(acc: &N, out: &mut Vec<bool>) {
+        out.push((*acc).into() > 0);
+    }
+}
+
+/// The sum of what is not left out.
+struct Present<T>(PhantomData<T>);
+
+impl<T: Element> Reducer for Present<T> {
+    type In = T;
+    type Part = T::Wide;
+    type Acc = T::Sum;
+    type Out = T::Wide;
+    fn part() -> T::Wide {
+        T::Wide::ZERO
+    }
+    fn acc() -> T::Sum {
+        T::Sum::zero()
+    }
+    #[inline(always)]
+    fn add(part: &mut T::Wide, x: T, _: isize) {
+        *part = part.plus(if x.valid() { x.wide() } else { T::Wide::ZERO });
+    }
+    #[inline(always)]
+    fn merge(acc: &mut T::Sum, part: T::Wide) {
+        acc.take(part);
+    }
+    fn emit(acc: &T::Sum, out: &mut Vec<T::Wide>) {
+        out.push(acc.value());
+    }
+}
+
+/// True if one of the elements is NaN.
+struct AnyNan<'a, T>(&'a [T]);
+
+impl<T: Element> Loop for AnyNan<'_, T> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.chunks(1024).any(|xs| xs.iter().fold(false, |found, x| found | !x.valid()))
+    }
+}
+
+fn any_nan<T: Element>(view: ArrayViewD<'_, T>) -> bool {
+    let nan = |xs: &[T]| dispatch(AnyNan(xs));
+    match view.as_slice_memory_order() {
+        Some(xs) => nan(xs),
+        None => view.rows().into_iter().any(|row| row.as_slice().map_or_else(|| row.iter().any(|x| !x.valid()), nan)),
+    }
+}
+
+/// The means of groups. How many elements a group has is known, so only sums are kept, and, from the first NaN that is left out on,
+/// what groups miss.
+struct Means<T: Element, N> {
+    place: Place,
+    sums: Vec<T::Sum>,
+    skip_nan: bool,
+    missing: Option<Vec<N>>,
+    shape: Shape,
+}
+
+impl<T: Element, N: Missed> Fold for Means<T, N> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        for part in parts.chunks(1) {
+            if self.skip_nan && any_nan(elements::<T>(&part[0], self.place.op)?) {
+                let missing = self.missing.get_or_insert_with(|| vec![N::default(); self.sums.len()]);
+                self.place.fold::<Missing<T, N>>(part, missing)?;
+                self.place.fold::<Present<T>>(part, &mut self.sums)?;
+            } else {
+                self.place.fold::<Sum<T>>(part, &mut self.sums)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Block, KernelError> {
+        let Means { place: Place { table, region, axis, .. }, sums, missing, shape, .. } = *self;
+        let mut sizes = vec![0.0; region.shape[axis] as usize];
+        table.iter().flatten().for_each(|&g| sizes[g as usize] += 1.0);
+        let mut missing = missing.into_iter().flatten();
+        let (inner, mut group, mut left) = (strides(&region.shape)[axis] as usize, 0, 0);
+        // In C order; a division of every index would cost more than that of the sum.
+        let mean = |sum: &T::Sum, out: &mut Vec<_>| {
+            if left == 0 {
+                (left, group) = (inner, if group < sizes.len() { group + 1 } else { 1 });
+            }
+            left -= 1;
+            out.push(sum.value().over(sizes[group - 1] - missing.next().map_or(0.0, |n| f64::from(n.into()))));
+        };
+        Ok(emit_with(&sums, 1, &shape, mean))
     }
 }
 
@@ -163,33 +314,29 @@ pub(crate) fn start(
     let members = &labels[first as usize..(first + len) as usize];
     let table: Vec<Option<u32>> = members.iter().map(|&l| group_in(l, first_group, count).map(|g| g as u32)).collect();
 
-    struct Setup {
-        op: ReduceOp,
-        axis: usize,
-        first: u64,
-        table: Vec<Option<u32>>,
-        region: Region,
-        shape: Shape,
+    let place = Place { op, axis, first, table, region: region.clone() };
+    fn boxed<R: Reducer>(place: Place, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+        debug_assert!(size_of::<R::Acc>() as u64 <= place.op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{:?}", place.op);
+        let acc = accumulators::<R>(place.region.volume());
+        Ok(Box::new(Grouping::<R> { place, acc, shape }))
     }
-    fn boxed<R: Reducer>(s: Setup) -> Result<Box<dyn Fold>, KernelError> {
-        debug_assert!(size_of::<R::Acc>() as u64 <= s.op.state_bytes(R::In::DTYPE) * R::WIDTH as u64, "{:?}", s.op);
-        let acc = accumulators::<R>(s.region.volume());
-        Ok(Box::new(Grouping::<R> { op: s.op, axis: s.axis, first: s.first, table: s.table, region: s.region, acc, shape: s.shape }))
+    fn means<T: Element, N: Missed>(place: Place, skip_nan: bool, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+        let sums = accumulators::<Sum<T>>(place.region.volume());
+        Ok(Box::new(Means::<T, N> { place, sums, skip_nan, missing: None, shape }))
     }
-    let s = Setup { op, axis, first, table, region: region.clone(), shape };
     let dtype = input.dtype;
     match op {
-        ReduceOp::Sum => with_dtype!(dtype, T => boxed::<Sum<T>>(s)),
-        ReduceOp::Prod => with_dtype!(dtype, T => boxed::<Prod<T>>(s)),
-        ReduceOp::Any => with_dtype!(dtype, T => boxed::<Truth<T, false>>(s)),
-        ReduceOp::All => with_dtype!(dtype, T => boxed::<Truth<T, true>>(s)),
-        ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(s)),
-        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(s)),
-        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(s)),
-        ReduceOp::Mean { skip_nan: false } => with_dtype!(dtype, T => boxed::<Mean<T, false>>(s)),
-        ReduceOp::Mean { skip_nan: true } => with_dtype!(dtype, T => boxed::<Mean<T, true>>(s)),
-        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(s)),
-        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(s)),
+        ReduceOp::Sum => with_dtype!(dtype, T => boxed::<Sum<T>>(place, shape)),
+        ReduceOp::Prod => with_dtype!(dtype, T => boxed::<Prod<T>>(place, shape)),
+        ReduceOp::Any => with_dtype!(dtype, T => boxed::<Truth<T, false>>(place, shape)),
+        ReduceOp::All => with_dtype!(dtype, T => boxed::<Truth<T, true>>(place, shape)),
+        ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(place, shape)),
+        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(place, shape)),
+        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(place, shape)),
+        ReduceOp::Mean { skip_nan } if labels.len() <= FEW => with_dtype!(dtype, T => means::<T, u16>(place, skip_nan, shape)),
+        ReduceOp::Mean { skip_nan } => with_dtype!(dtype, T => means::<T, u32>(place, skip_nan, shape)),
+        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(place, shape)),
+        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(place, shape)),
         _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
     }
 }

@@ -303,8 +303,9 @@ impl Node<'_> {
     pub fn accumulator(&self, region: &Region) -> u64 {
         let item = self.output.dtype.size();
         match self.kernel {
-            Kernel::Reduce { function, .. } | Kernel::Group { function, .. } => {
-                region.volume().saturating_mul(function.state_bytes(self.inputs[0].dtype) + item)
+            Kernel::Reduce { function, .. } => region.volume().saturating_mul(function.state_bytes(self.inputs[0].dtype) + item),
+            Kernel::Group { function, labels, .. } => {
+                region.volume().saturating_mul(crate::group::group_state(*function, self.inputs[0].dtype, labels) + item)
             }
             // A fold of segments joins its results.
             Kernel::Contract(c) => region.volume().saturating_mul(item).saturating_mul(if c.segments.is_some() { 2 } else { 1 }),

@@ -65,7 +65,7 @@ impl Bands {
                 let grid = leaf(k).map(PlanArray::read_grid);
                 grid.map_or(0, |grid| demands[k].iter().map(|r| grid.touched(r).volume()).fold(0, u64::saturating_add))
             };
-            !apart || chunks(&wanted).saturating_mul(pieces.len() as u64) <= chunks(&pass.demands) / 16 * 17
+            !apart || chunks(&wanted).saturating_mul(16 * pieces.len() as u64) <= chunks(&pass.demands).saturating_mul(17)
         };
         let how = |k: usize| match leaf(k).map_or(Parts::No, |a| parts(a, &wanted[k])) {
             Parts::InOrder if !own(k) => Parts::No,

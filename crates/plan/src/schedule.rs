@@ -170,7 +170,7 @@ impl Schedule {
         let contraction = phase.folds.iter().any(|(k, _)| program.steps[*k].inputs.len() > 1);
         let mut reduced = phase.folds.iter().map(|(k, _)| match &program.steps[*k].kernel {
             Some(Kernel::Reduce { axes, .. }) => axes.clone(),
-            Some(Kernel::Group { axis, .. }) => vec![*axis],
+            Some(Kernel::Group { axis, labels, .. }) if in_runs(labels, window) => vec![*axis],
             _ => Vec::new(),
         });
         let first = reduced.next().unwrap_or_default();
@@ -244,6 +244,13 @@ impl Schedule {
         let tiles = cut(&whole, target, &order);
         Pass { wants, demands: d, tiles, target, order }
     }
+}
+
+/// True if most neighbours in a window of labels are members of the same group, so that a tile of many of them changes few accumulators.
+fn in_runs(labels: &[i64], window: &Window) -> bool {
+    let Some(&(start, len)) = window.first() else { return true };
+    let members = labels.get(start as usize..start.saturating_add(len.min(256)) as usize).unwrap_or_default();
+    members.windows(2).filter(|pair| pair[0] != pair[1]).count() * 4 < members.len()
 }
 
 /// Cuts a region into tiles of about `target` elements, along the first axes of the order as far as that suffices.

@@ -46,12 +46,16 @@ pub fn ensure_group(location: &Location, attributes: &Map<String, Value>) -> Res
 /// Writes the metadata of everything below a v3 group into the group's own document, as zarr-python does.
 pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let store = Store::open(location)?;
-    let Some(mut root) = read(&store, "zarr.json")? else { return Ok(()) };
+    let (root, mut top) = std::thread::scope(|scope| {
+        let top = scope.spawn(|| store.list_dirs(""));
+        (read(&store, "zarr.json"), top.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(Some))
+    });
+    let Some(mut root) = root? else { return Ok(()) };
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let below: Vec<String> =
-            store.list_dirs(&folder)?.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
+        let names = std::mem::replace(&mut top, Ok(None))?.map_or_else(|| store.list_dirs(&folder), Ok)?;
+        let below: Vec<String> = names.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
         let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
         for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all(&keys)?) {
             if let Some(doc) = parsed(&store, key, data)? {

@@ -6,6 +6,7 @@
 
 mod ahead;
 mod allowed;
+mod at_once;
 mod aws_profile;
 mod boxes;
 mod chunks;
@@ -29,6 +30,7 @@ mod write;
 
 pub use ahead::Reader;
 pub use allowed::{check_allowed, restrict};
+pub use at_once::at_once;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
 pub use cursor::Cursor;
@@ -39,6 +41,6 @@ pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_a
 pub use read::{READ_BUFFER, READ_GAP, ReadStats};
 pub use remote::configure;
 pub use store::{Counters, Store};
-pub use tier::MemoryTier;
+pub use tier::{MemoryTier, Spare};
 pub use upload::Uploads;
 pub use write::ChunkWritten;

@@ -3,7 +3,7 @@
 use crate::TaskError;
 use chunkwise_plan::{ArrayRole, Codec, Encoding, Plan, PlanArray};
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Location, MemoryTier, NewArray, StorageError, Store, new_meta, open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Location, MemoryTier, NewArray, StorageError, Store, at_once, new_meta, open_array, publish_array,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -157,10 +157,7 @@ impl TaskContext {
     pub fn unpublish(&self, name: &str) -> Result<(), TaskError> {
         let remove = || -> Result<(), StorageError> {
             let store = Store::open(&self.opened(name).location)?;
-            for key in ["zarr.json", ".zarray", ".zattrs"] {
-                store.delete(key)?;
-            }
-            Ok(())
+            at_once(&["zarr.json", ".zarray", ".zattrs"], |key| store.delete(key)).into_iter().collect()
         };
         remove().map_err(|source| TaskError::Open { array: name.into(), source })
     }

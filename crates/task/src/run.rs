@@ -1,5 +1,6 @@
 //! The task function.
 
+use crate::ahead::BandReader;
 use crate::evaluate::Known;
 use crate::prepare::Prepared;
 use crate::{TaskContext, TaskError, Watch};
@@ -144,7 +145,14 @@ impl Run<'_> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
     }
 
-    /// Loads the leaves that are read band by band, or the others, at the regions where they are demanded.
+    /// Counts what was read.
+    fn count(&mut self, read: ReadStats) {
+        self.bytes_read += read.bytes_read;
+        self.requests.gets += read.gets;
+        self.requests.heads += read.heads;
+    }
+
+    /// Loads the leaves of a whole piece, or those that are loaded once, at the regions where they are demanded.
     fn load(&mut self, demands: &Demands, bands: &Bands, banded: bool, known: &mut Known) -> Result<(), TaskError> {
         // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
         let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
@@ -168,23 +176,16 @@ impl Run<'_> {
             let Some(name) = &step.read else { continue };
             for region in &demands[k] {
                 self.check()?;
-                let io = self.ctx.array(name);
                 let mut read = ReadStats::default();
                 let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
                     read = match self.readers.get_mut(&k) {
                         Some(reader) => reader.read_region(region, bytes)?,
-                        None if banded && !bands.whole_pieces => {
-                            let cursor = self.cursors.entry(k).or_insert_with(|| Cursor::new(bands.shared[k]));
-                            io.read_piece(region, cursor, bytes)?
-                        }
                         None => crate::read::read_region(self.ctx, name, region, bytes)?,
                     };
                     Ok(())
                 })
                 .map_err(storage(self.stage, self.task))?;
-                self.bytes_read += read.bytes_read;
-                self.requests.gets += read.gets;
-                self.requests.heads += read.heads;
+                self.count(read);
                 known[k].push(Part { region: region.clone(), block });
             }
         }
@@ -199,19 +200,30 @@ impl Run<'_> {
         known: &mut Known,
         mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
     ) -> Result<(), TaskError> {
-        for band in e.bands.cut(e.pass, part) {
-            if e.in_bands() {
-                let demands = e.bands.demands(self.program, e.schedule, e.pass, &band);
-                self.load(&demands, &e.bands, true, known)?;
+        let (stage, task, watch, program) = (self.stage, self.task, self.watch, self.program);
+        let (pass, schedule, bands, prepared) = (e.pass, e.schedule, &e.bands, &mut e.prepared);
+        let cut = bands.cut(pass, part);
+        let mut evaluate = |band: &Region, known: &Known| -> Result<(), TaskError> {
+            for tile in pass.tiles_of(band) {
+                if watch.cancelled() {
+                    return Err(TaskError::Cancelled);
+                }
+                let wants = vec![tile.clone(); pass.wants.len()];
+                let kernel = |(step, source)| TaskError::Kernel { stage, task, step, source };
+                take(&tile, prepared.evaluate(known, &wants, false).map_err(kernel)?)?;
             }
-            for tile in e.pass.tiles_of(&band) {
-                self.check()?;
-                let wants = vec![tile.clone(); e.pass.wants.len()];
-                let blocks = e.prepared.evaluate(known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
-                take(&tile, blocks)?;
-            }
+            Ok(())
+        };
+        if bands.whole_pieces || !bands.banded.contains(&true) {
+            return cut.iter().try_for_each(|band| evaluate(band, known));
         }
-        Ok(())
+        let demands: Vec<Demands> = cut.iter().map(|band| bands.demands(program, schedule, pass, band)).collect();
+        let mut reader = BandReader { ctx: self.ctx, program, bands, cursors: &mut self.cursors, stats: ReadStats::default() };
+        let storage = |source| TaskError::Storage { stage, task, source };
+        let done = reader.each(&demands, known, storage, |i, known| evaluate(&cut[i], known));
+        let read = reader.stats;
+        self.count(read);
+        done
     }
 
     fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<WrittenChunk>, TaskError> {

@@ -1,5 +1,6 @@
 //! The types of elements: what they sum in, and how they compare.
 
+use super::lanes::rows_of;
 use crate::BlockElement;
 use num_complex::{Complex32, Complex64};
 
@@ -54,6 +55,11 @@ pub(crate) trait Element: BlockElement {
     #[inline(always)]
     fn valid(self) -> bool {
         true
+    }
+    /// Adds rows to sums, one a column.
+    #[inline(always)]
+    fn add_rows<'a>(sums: &mut [Self::Wide], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+        rows_of(sums, row, rows, |sum, x, _| *sum = sum.plus(x.wide()));
     }
 }
 
@@ -242,6 +248,12 @@ impl Element for Complex32 {
     fn valid(self) -> bool {
         !self.is_nan()
     }
+    #[inline(always)]
+    fn add_rows<'a>(sums: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+        // The parts are numbers of their own, of which the compiler makes vectors.
+        let row = |r| -> &'a [f32] { bytemuck::cast_slice(row(r)) };
+        rows_of(bytemuck::cast_slice_mut::<_, f64>(sums), &row, rows, |sum, x, _| *sum += f64::from(x));
+    }
 }
 impl Element for Complex64 {
     type Wide = Complex64;
@@ -257,6 +269,12 @@ impl Element for Complex64 {
     #[inline(always)]
     fn valid(self) -> bool {
         !self.is_nan()
+    }
+    #[inline(always)]
+    fn add_rows<'a>(sums: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+        // The parts are numbers of their own, of which the compiler makes vectors.
+        let row = |r| -> &'a [f64] { bytemuck::cast_slice(row(r)) };
+        rows_of(bytemuck::cast_slice_mut::<_, f64>(sums), &row, rows, |sum, x, _| *sum += x);
     }
 }
 

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 pub(crate) use check::{check, check_group};
+pub(crate) use elements::{Average, Element, SumState, Wide};
 use moments::Moment;
 pub(crate) use moments::{Mean, Moments};
 use reducers::Arg;
@@ -274,18 +275,23 @@ const EMITTED: usize = 1 << 14;
 
 /// The output block from accumulators in C order, converted a little at a time: beside the accumulators only the block is in memory.
 pub(crate) fn emit<R: Reducer>(acc: &[R::Acc], shape: &Shape) -> Block {
-    let out = if R::Out::DTYPE == shape.dtype {
-        let mut data = Vec::with_capacity(acc.len() * R::WIDTH);
-        acc.iter().for_each(|a| R::emit(a, &mut data));
-        R::Out::wrap(from_vec(&shape.full, data))
+    emit_with(acc, R::WIDTH, shape, R::emit)
+}
+
+/// As [`emit`], where a function makes `width` elements of each accumulator, one after another.
+pub(crate) fn emit_with<A, O: BlockElement>(acc: &[A], width: usize, shape: &Shape, mut each: impl FnMut(&A, &mut Vec<O>)) -> Block {
+    let out = if O::DTYPE == shape.dtype {
+        let mut data = Vec::with_capacity(acc.len() * width);
+        acc.iter().for_each(|a| each(a, &mut data));
+        O::wrap(from_vec(&shape.full, data))
     } else {
-        let flat = [(acc.len() * R::WIDTH) as u64];
+        let flat = [(acc.len() * width) as u64];
         let mut whole = Block::zeros(shape.dtype, &flat);
         for (k, some) in acc.chunks(EMITTED).enumerate() {
-            let mut data = Vec::with_capacity(some.len() * R::WIDTH);
-            some.iter().for_each(|a| R::emit(a, &mut data));
-            let region = Region { start: vec![(k * EMITTED * R::WIDTH) as u64], shape: vec![data.len() as u64] };
-            let piece = R::Out::wrap(from_vec(&region.shape, data));
+            let mut data = Vec::with_capacity(some.len() * width);
+            some.iter().for_each(|a| each(a, &mut data));
+            let region = Region { start: vec![(k * EMITTED * width) as u64], shape: vec![data.len() as u64] };
+            let piece = O::wrap(from_vec(&region.shape, data));
             whole.assign(&region, &crate::cast(&piece, shape.dtype));
         }
         whole.reshaped(&shape.full).unwrap_or(whole)

@@ -36,7 +36,11 @@ impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
         // Sums and counts apart, so that vectors of each are added.
         let used = |x: T| !SKIP || x.valid();
         let mut sums = vec![T::Wide::ZERO; parts.len()];
-        rows_of(&mut sums, row, rows, |s, x, _| *s = s.plus(if used(x) { x.wide() } else { T::Wide::ZERO }));
+        if SKIP {
+            rows_of(&mut sums, row, rows, |s, x, _| *s = s.plus(if used(x) { x.wide() } else { T::Wide::ZERO }));
+        } else {
+            T::add_rows(&mut sums, row, rows);
+        }
         let mut counts = vec![if SKIP { 0.0 } else { rows as f64 }; parts.len()];
         if SKIP {
             rows_of(&mut counts, row, rows, |n, x, _| *n += f64::from(u8::from(used(x))));

@@ -79,6 +79,10 @@ impl<T: Element> Reducer for Sum<T> {
         pairwise(xs, &T::wide)
     }
     #[inline(always)]
+    fn columns<'a>(parts: &mut [T::Wide], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+        T::add_rows(parts, row, rows);
+    }
+    #[inline(always)]
     fn merge(acc: &mut Self::Acc, part: T::Wide) {
         acc.take(part);
     }
@@ -289,6 +293,11 @@ const SEARCHED: [usize; 2] = [256, 32];
 /// The first element that matches.
 #[inline(always)]
 fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
+    // Where there are few values, one of the first matches.
+    let near = xs.len().min(SEARCHED[1]);
+    if let Some(i) = xs[..near].iter().position(&same) {
+        return Some(i);
+    }
     let mut from = 0;
     for length in SEARCHED {
         let xs = &xs[from..];

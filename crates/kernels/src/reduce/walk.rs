@@ -125,7 +125,29 @@ struct Rows {
     pos_step: isize,
 }
 
+/// One row that accumulators next to each other take, without temporaries.
+struct Single<'a, R: Reducer> {
+    acc: &'a mut [R::Acc],
+    xs: &'a [R::In],
+    pos: isize,
+}
+
+impl<R: Reducer> Loop for Single<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (a, &x) in self.acc.iter_mut().zip(self.xs) {
+            let mut part = R::part();
+            R::add(&mut part, x, self.pos);
+            R::merge(a, part);
+        }
+    }
+}
+
 fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: &mut [R::Acc]) {
+    if (job.rows, job.stride) == (1, 1) {
+        return dispatch(Single::<R> { acc: &mut acc[job.at as usize..][..job.columns], xs: row(0), pos: job.pos });
+    }
     let most = (COLUMN_BYTES / size_of::<R::Part>().max(1)).max(1);
     let mut tmp = vec![R::part(); job.columns.min(most)];
     for c in (0..job.columns).step_by(most) {

@@ -1,0 +1,26 @@
+//! Calls that mostly wait for a server, made at once.
+
+/// More threads than this do not wait any faster.
+const MOST: usize = 16;
+
+/// Calls a function for every item, up to 16 at a time, and gives the results in the order of the items. For a few requests to
+/// object stores, each of which waits for its answer.
+///
+/// ```
+/// assert_eq!(chunkwise_storage::at_once(&[3, 1, 2], |n| n * 10), [30, 10, 20]);
+/// ```
+pub fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let call = &call;
+    let mut results = Vec::with_capacity(items.len());
+    for some in items.chunks(MOST) {
+        if let [one] = some {
+            results.push(call(one));
+            continue;
+        }
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = some.iter().map(|item| scope.spawn(move || call(item))).collect();
+            results.extend(threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
+        });
+    }
+    results
+}
