@@ -175,7 +175,7 @@ fn changed_events_touch_nothing_else() {
             Ok(())
         })
         .unwrap();
-    assert!(refused.get() > 1000 && done.get() > 100, "{} were refused, {} done", refused.get(), done.get());
+    assert!(refused.get() > 1000 && done.get() > 10, "{} were refused, {} done", refused.get(), done.get());
     assert_eq!(std::fs::read_to_string(ROOT.join("other/secret")).unwrap(), "kept");
     let mut found: Vec<_> = std::fs::read_dir(&*ROOT).unwrap().flatten().map(|e| e.file_name()).collect();
     found.sort();
