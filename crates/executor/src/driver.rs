@@ -6,6 +6,7 @@ use crate::lease::Lease;
 use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
+use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once};
@@ -70,18 +71,29 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
     ctx.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect()
 }
 
-/// Prepares outputs and the folder of a run: what is done already, and the chunks that there are.
-pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<(Vec<Done>, Reports), RunError> {
+/// A run that has begun.
+pub(crate) struct Begun {
+    /// What is done already.
+    pub done: Vec<Done>,
+    /// The chunks that there are.
+    pub have: Reports,
+    /// An earlier run of the plan goes on.
+    pub resumed: bool,
+}
+
+/// Prepares outputs and the folder of a run.
+pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
-    let reports = if resume { read_reports(&ctx.run_dir)? } else { Reports::new() };
-    // What is there without a run of this plan is somebody's. Workers may have run it without a driver, from a plan elsewhere.
-    let found = if resume && (!reports.is_empty() || store.get("plan.json")?.is_some()) {
+    // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
+    let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
+    let (done, have) = if resumed {
         store.delete(CANCELLED)?;
-        resume::finished(ctx, reports)?
+        resume::finished(ctx, read_reports(&ctx.run_dir)?)?
     } else {
-        let (outputs, mut replaced) = (outputs(ctx), Vec::new());
-        let there = at_once(&outputs, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
-        for (name, there) in outputs.iter().zip(there) {
+        let names = outputs(ctx);
+        let mut replaced = Vec::new();
+        let there = at_once(&names, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
+        for (name, there) in names.iter().zip(there) {
             let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
             if there && !overwrite {
                 return Err(RunError::OutputExists { url: url.to_string() });
@@ -102,13 +114,13 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
-    Ok(found)
+    Ok(Begun { done, have, resumed })
 }
 
 /// Writes the metadata of every output that is whole, last of all.
 pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
-    let outputs = outputs(ctx);
-    let published = at_once(&outputs, |name| {
+    let names = outputs(ctx);
+    let published = at_once(&names, |name| {
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
@@ -116,7 +128,7 @@ pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(
         Store::open(ctx.array_location(name))?.sweep()?;
         ctx.publish(name).map_err(unusable)
     });
-    for (name, published) in outputs.iter().zip(published) {
+    for (name, published) in names.iter().zip(published) {
         published?;
         tell(&ctx.array_location(name).to_string());
     }
@@ -137,8 +149,8 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let (done, have) = begin(ctx, options.resume, options.overwrite)?;
-        let mut log = Log::open(&ctx.run_dir, !options.resume)?;
+        let Begun { done, have, resumed } = begin(ctx, options.resume, options.overwrite)?;
+        let mut log = Log::open(&ctx.run_dir, !resumed)?;
         let mut report = RunReport {
             id: plan.id(),
             executor: executor.name().into(),

@@ -14,6 +14,8 @@ pub type Reports = HashMap<(String, Vec<u64>), WrittenChunk>;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 1000;
+/// Objects with reports that are read at once: functions leave one each.
+const AT_ONCE: usize = 64;
 
 /// Appends reports.
 pub(crate) struct Log {
@@ -86,16 +88,19 @@ pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
     let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
     segments.sort();
     let mut out = Reports::new();
-    for (_, key) in segments {
-        let Some(data) = store.get(&key)? else { continue };
-        // A line that does not parse is a report that is not there.
-        for line in String::from_utf8_lossy(&data).lines() {
-            let report = serde_json::from_str::<TaskReport>(line).ok().or_else(|| match serde_json::from_str(line).ok()? {
-                Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
-                _ => None,
-            });
-            for w in report.into_iter().flat_map(|r| r.written) {
-                out.insert((w.array.clone(), w.chunk.clone()), w);
+    let keys: Vec<String> = segments.into_iter().map(|(_, key)| key).collect();
+    for some in keys.chunks(AT_ONCE) {
+        let objects = store.get_all(some)?;
+        for data in objects.into_iter().flatten() {
+            // A line that does not parse is a report that is not there.
+            for line in String::from_utf8_lossy(&data).lines() {
+                let report = serde_json::from_str::<TaskReport>(line).ok().or_else(|| match serde_json::from_str(line).ok()? {
+                    Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
+                    _ => None,
+                });
+                for w in report.into_iter().flat_map(|r| r.written) {
+                    out.insert((w.array.clone(), w.chunk.clone()), w);
+                }
             }
         }
     }
