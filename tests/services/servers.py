@@ -113,9 +113,19 @@ class MiniStack(Server):
 
     health = "/_localstack/health"
 
+    def __init__(self):
+        super().__init__()
+        # It leaves the code of functions behind.
+        self.folder = tempfile.TemporaryDirectory(prefix="ministack-", ignore_cleanup_errors=True)
+
     def arguments(self):
         program = command("ministack", "pip install ministack aws-sam-translator (tests/requirements.txt pins them)")
-        return [program], {"GATEWAY_PORT": str(self.port), "BIND_HOST": "127.0.0.1", "LOG_LEVEL": "WARNING"}
+        env = {"GATEWAY_PORT": str(self.port), "BIND_HOST": "127.0.0.1", "LOG_LEVEL": "WARNING", "TMPDIR": self.folder.name}
+        return [program], env
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.folder.cleanup()
 
     @property
     def env(self):
