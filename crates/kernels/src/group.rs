@@ -5,8 +5,8 @@
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
 use crate::reduce::{
-    Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sum, SumState, Target, Truth, Wide, accumulators, elements, emit,
-    emit_with, strides, walk, with_real,
+    Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sum, SumState, Target, Truth, accumulators, elements, emit, emit_with,
+    strides, walk, with_real,
 };
 use crate::simd::{Loop, dispatch};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
@@ -190,33 +190,6 @@ impl<T: Element, N: Missed> Reducer for Missing<T, N> {
     }
 }
 
-/// The sum of what is not left out.
-struct Present<T>(PhantomData<T>);
-
-impl<T: Element> Reducer for Present<T> {
-    type In = T;
-    type Part = T::Wide;
-    type Acc = T::Sum;
-    type Out = T::Wide;
-    fn part() -> T::Wide {
-        T::Wide::ZERO
-    }
-    fn acc() -> T::Sum {
-        T::Sum::zero()
-    }
-    #[inline(always)]
-    fn add(part: &mut T::Wide, x: T, _: isize) {
-        *part = part.plus(if x.valid() { x.wide() } else { T::Wide::ZERO });
-    }
-    #[inline(always)]
-    fn merge(acc: &mut T::Sum, part: T::Wide) {
-        acc.take(part);
-    }
-    fn emit(acc: &T::Sum, out: &mut Vec<T::Wide>) {
-        out.push(acc.value());
-    }
-}
-
 /// True if one of the elements is NaN.
 struct AnyNan<'a, T>(&'a [T]);
 
@@ -252,7 +225,7 @@ impl<T: Element, N: Missed> Fold for Means<T, N> {
             if self.skip_nan && any_nan(elements::<T>(&part[0], self.place.op)?) {
                 let missing = self.missing.get_or_insert_with(|| vec![N::default(); self.sums.len()]);
                 self.place.fold::<Missing<T, N>>(part, missing)?;
-                self.place.fold::<Present<T>>(part, &mut self.sums)?;
+                self.place.fold::<Sum<T, true>>(part, &mut self.sums)?;
             } else {
                 self.place.fold::<Sum<T>>(part, &mut self.sums)?;
             }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 pub(crate) use check::{check, check_group};
-pub(crate) use elements::{Average, Element, SumState, Wide};
+pub(crate) use elements::{Average, Element, SumState};
 use moments::Moment;
 pub(crate) use moments::{Mean, Moments};
 use reducers::Arg;

@@ -2,7 +2,7 @@
 
 use super::elements::{Average, Element, Ordered, SumState, Wide};
 use super::lanes::{pairwise, rows_of};
-use super::reducers::Reducer;
+use super::reducers::{Reducer, Sum};
 use std::marker::PhantomData;
 
 /// The mean. `SKIP` leaves NaN out.
@@ -25,25 +25,17 @@ impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> Self::Part {
-        if !SKIP {
-            return (pairwise(xs, &T::wide), xs.len() as f64);
-        }
-        let sum = pairwise(xs, &|x: T| if x.valid() { x.wide() } else { T::Wide::ZERO });
-        (sum, pairwise(xs, &|x: T| f64::from(u8::from(x.valid()))))
+        let count = if SKIP { pairwise(xs, &|x: T| f64::from(u8::from(x.valid()))) } else { xs.len() as f64 };
+        (Sum::<T, SKIP>::row(xs, 0, 0), count)
     }
     #[inline(always)]
     fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
         // Sums and counts apart, so that vectors of each are added.
-        let used = |x: T| !SKIP || x.valid();
         let mut sums = vec![T::Wide::ZERO; parts.len()];
-        if SKIP {
-            rows_of(&mut sums, row, rows, |s, x, _| *s = s.plus(if used(x) { x.wide() } else { T::Wide::ZERO }));
-        } else {
-            T::add_rows(&mut sums, row, rows);
-        }
+        Sum::<T, SKIP>::columns(&mut sums, row, rows, 0, 0);
         let mut counts = vec![if SKIP { 0.0 } else { rows as f64 }; parts.len()];
         if SKIP {
-            rows_of(&mut counts, row, rows, |n, x, _| *n += f64::from(u8::from(used(x))));
+            rows_of(&mut counts, row, rows, |n, x, _| *n += f64::from(u8::from(x.valid())));
         }
         for ((p, s), n) in parts.iter_mut().zip(sums).zip(counts) {
             *p = (p.0.plus(s), p.1 + n);

@@ -58,8 +58,18 @@ pub(crate) trait Reducer: 'static {
     fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>);
 }
 
-pub(crate) struct Sum<T>(PhantomData<T>);
-impl<T: Element> Reducer for Sum<T> {
+/// The sum. `SKIP` leaves NaN out.
+pub(crate) struct Sum<T, const SKIP: bool = false>(PhantomData<T>);
+
+impl<T: Element, const SKIP: bool> Sum<T, SKIP> {
+    /// What an element adds.
+    #[inline(always)]
+    fn value(x: T) -> T::Wide {
+        if !SKIP || x.valid() { x.wide() } else { T::Wide::ZERO }
+    }
+}
+
+impl<T: Element, const SKIP: bool> Reducer for Sum<T, SKIP> {
     type In = T;
     type Part = T::Wide;
     type Acc = T::Sum;
@@ -72,15 +82,19 @@ impl<T: Element> Reducer for Sum<T> {
     }
     #[inline(always)]
     fn add(part: &mut T::Wide, x: T, _: isize) {
-        *part = part.plus(x.wide());
+        *part = part.plus(Self::value(x));
     }
     #[inline(always)]
     fn row(xs: &[T], _: isize, _: isize) -> T::Wide {
-        pairwise(xs, &T::wide)
+        pairwise(xs, &Self::value)
     }
     #[inline(always)]
     fn columns<'a>(parts: &mut [T::Wide], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
-        T::add_rows(parts, row, rows);
+        if SKIP {
+            rows_of(parts, row, rows, |sum, x, _| *sum = sum.plus(Self::value(x)));
+        } else {
+            T::add_rows(parts, row, rows);
+        }
     }
     #[inline(always)]
     fn merge(acc: &mut Self::Acc, part: T::Wide) {

@@ -375,3 +375,28 @@ fn groups_agree_with_loops() {
         }
     }
 }
+
+/// Means of groups that are long runs, more of them than 16 bits count: what is NaN in one group changes no bit of another.
+#[test]
+fn means_of_long_groups() {
+    let (n, half) = (140_000, 70_000);
+    let rng = &mut Rng(7);
+    let mut values = ArrayD::from_shape_fn(IxDyn(&[n]), |_| rng.below(1 << 30) as f64 / 3e8 - 1.0);
+    let mean = |values: &ArrayD<f64>| {
+        let labels = (0..n).map(|i| (i / half) as i64).collect();
+        let kernel = Kernel::Group { function: ReduceOp::Mean { skip_nan: true }, axis: 0, labels, groups: 2 };
+        let (inputs, output) = ([ArrayType::new(DType::Float64, vec![n as u64])], ArrayType::new(DType::Float64, vec![2]));
+        let full = Region::full(&[n as u64]);
+        let part = Part { block: block_of(&mut Rng(1), values, &full), region: full };
+        as_f64(&Node { kernel: &kernel, inputs: &inputs, output: &output }.compute(&Region::full(&[2]), &[part]).unwrap())
+    };
+    let whole = mean(&values);
+    values[[5]] = f64::NAN;
+    let some = mean(&values);
+    assert_eq!(some[1].to_bits(), whole[1].to_bits());
+    let left: f64 = values.iter().take(half).filter(|x| !x.is_nan()).sum();
+    assert!((some[0] - left / (half - 1) as f64).abs() < 1e-12, "{} {}", some[0], left / (half - 1) as f64);
+    values.iter_mut().take(half).for_each(|x| *x = f64::NAN);
+    let none = mean(&values);
+    assert!(none[0].is_nan() && none[1].to_bits() == whole[1].to_bits());
+}
