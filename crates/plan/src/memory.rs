@@ -137,7 +137,7 @@ pub fn load_order(arrays: &BTreeMap<String, PlanArray>, program: &Program) -> Ve
         array.map(|a| (!keeps(a), std::cmp::Reverse(reading(a))))
     };
     let mut order: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some()).collect();
-    order.sort_by_key(key);
+    order.sort_by_cached_key(key);
     order
 }
 

@@ -12,7 +12,8 @@ use std::ops::Range;
 
 /// What a reader keeps of the chunk that it reads from.
 ///
-/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every part of it once.
+/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Other codecs: the decoded chunk. Pieces that go through
+/// a chunk from its first to its last element decode every part of it once.
 #[derive(Default)]
 pub struct Cursor {
     chunk: Option<(Vec<u64>, Opened)>,
@@ -144,8 +145,8 @@ impl ArrayIo {
         if let Some(data) = shared.and_then(|cache| cache.cached(&inner.store.url(key))) {
             return Ok(Opened::Whole(data));
         }
-        let Some(object) = inner.store.open_object(key)? else { return Ok(Opened::Missing) };
         stats.gets += 1;
+        let Some(object) = inner.store.open_object(key)? else { return Ok(Opened::Missing) };
         if inner.raw {
             return Ok(Opened::Raw(object));
         }

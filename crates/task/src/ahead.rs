@@ -19,21 +19,29 @@ type Loaded = BTreeMap<usize, Vec<Part>>;
 
 /// Reads leaves band by band.
 pub(crate) struct BandReader<'a> {
-    pub ctx: &'a TaskContext,
-    pub program: &'a Program,
-    pub bands: &'a Bands,
+    ctx: &'a TaskContext,
+    program: &'a Program,
+    bands: &'a Bands,
     /// By step, where the leaves are open.
-    pub cursors: &'a mut BTreeMap<usize, Cursor>,
+    cursors: &'a mut BTreeMap<usize, Cursor>,
+    /// The leaves that are read in bands, in the order in which they are read.
+    order: Vec<usize>,
     pub stats: ReadStats,
 }
 
 impl<'a> BandReader<'a> {
+    /// A reader of the leaves of a program, which goes on where the cursors are.
+    pub fn new(ctx: &'a TaskContext, program: &'a Program, bands: &'a Bands, cursors: &'a mut BTreeMap<usize, Cursor>) -> BandReader<'a> {
+        let order = memory::load_order(&ctx.plan.arrays, program).into_iter().filter(|&k| bands.banded[k]).collect();
+        BandReader { ctx, program, bands, cursors, order, stats: ReadStats::default() }
+    }
+
     /// Reads what one band needs, into buffers that are not used any more.
     fn read(&mut self, demands: &Demands, mut freed: Loaded) -> Result<Loaded, StorageError> {
         let mut loaded = Loaded::new();
-        for k in memory::load_order(&self.ctx.plan.arrays, self.program) {
+        for &k in &self.order {
             let step = &self.program.steps[k];
-            let Some(name) = step.read.as_ref().filter(|_| self.bands.banded[k]) else { continue };
+            let Some(name) = &step.read else { continue };
             let mut old = freed.remove(&k).unwrap_or_default();
             // One buffer is used again; others would stay beside it.
             old.truncate(usize::from(demands[k].len() == 1));
@@ -62,8 +70,12 @@ impl<'a> BandReader<'a> {
             (0..d.len()).filter(|&k| self.bands.banded[k]).map(of).sum()
         };
         let most = demands.iter().map(bytes).max()?;
+        // What is read through is in use while a tile is computed, of which the projection counts only the larger one.
+        let arrays = &self.ctx.plan.arrays;
+        let leaves = self.order.iter().filter_map(|&k| self.program.steps[k].read.as_ref());
+        let through = leaves.map(|name| memory::reading(&arrays[name])).max()?;
         let lent = borrow(1);
-        (lent.count > 0).then(|| memory.reserve_spare(most)).flatten().map(|spare| (lent, spare))
+        (lent.count > 0).then(|| memory.reserve_spare(most.saturating_add(through))).flatten().map(|spare| (lent, spare))
     }
 
     /// Calls `then` with the number of each band when its leaves are known.
@@ -89,21 +101,26 @@ impl<'a> BandReader<'a> {
             // Without room in between: one band is evaluated while another is read or waits.
             let (send, receive) = sync_channel(0);
             let (give, returned) = channel::<Loaded>();
-            scope.spawn(move || {
+            let reader = scope.spawn(move || {
                 let mut first = Some(first);
                 for (i, demands) in demands.iter().enumerate() {
-                    let freed = if i < 2 { first.take() } else { returned.recv().ok() };
-                    let read = self.read(demands, freed.unwrap_or_default());
+                    let freed = if i < 2 { Ok(first.take().unwrap_or_default()) } else { returned.recv() };
+                    // Nobody returns buffers any more where the evaluation has failed.
+                    let Ok(freed) = freed else { break };
+                    let read = self.read(demands, freed);
                     let failed = read.is_err();
-                    // Nobody receives any more where the evaluation has failed.
+                    // Nor does anybody receive then.
                     if send.send(read).is_err() || failed {
                         break;
                     }
                 }
             });
             for i in 0..demands.len() {
-                // Without a sender the thread has panicked, which the end of the scope passes on.
-                let Ok(loaded) = receive.recv() else { return Ok(()) };
+                let Ok(loaded) = receive.recv() else {
+                    // Without a sender the thread has panicked.
+                    reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                    return Ok(());
+                };
                 let old = swap(bands, known, loaded.map_err(&fault)?);
                 if i > 0 {
                     let _ = give.send(old);

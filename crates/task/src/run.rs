@@ -218,7 +218,7 @@ impl Run<'_> {
             return cut.iter().try_for_each(|band| evaluate(band, known));
         }
         let demands: Vec<Demands> = cut.iter().map(|band| bands.demands(program, schedule, pass, band)).collect();
-        let mut reader = BandReader { ctx: self.ctx, program, bands, cursors: &mut self.cursors, stats: ReadStats::default() };
+        let mut reader = BandReader::new(self.ctx, program, bands, &mut self.cursors);
         let storage = |source| TaskError::Storage { stage, task, source };
         let done = reader.each(&demands, known, storage, |i, known| evaluate(&cut[i], known));
         let read = reader.stats;
