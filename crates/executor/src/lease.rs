@@ -15,7 +15,7 @@ const RENEW: Duration = Duration::from_secs(10);
 /// After how long without renewal it counts as left behind.
 const STALE: u64 = 60;
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Note {
     /// The machine, this start of it, and the namespace of its process ids.
     machine: String,
@@ -74,7 +74,8 @@ impl Lease {
         let text = || serde_json::to_vec(&note).unwrap_or_default();
         if !store.create(&key, &text())? {
             let held = store.get(&key)?.and_then(|d| serde_json::from_slice::<Note>(&d).ok());
-            if let Some(other) = held.filter(Note::alive) {
+            // A request that is repeated after an error may find what it has written itself.
+            if let Some(other) = held.filter(|held| held.alive() && *held != note) {
                 let holder = format!("process {} on {}", other.pid, other.machine.split(' ').next().unwrap_or("?"));
                 return Err(RunError::Running { holder, seconds: STALE, url: store.url(&key) });
             }
