@@ -69,6 +69,9 @@ pub struct RunStatus {
     pub cause: Option<String>,
     /// What storage holds, if that was asked for and could be looked at.
     pub progress: Option<StatusAnswer>,
+    /// Why storage could not be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress_error: Option<String>,
 }
 
 /// The id that all log lines of a run have: what the state machine hands on as the trace.
@@ -167,6 +170,7 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
         error: found.error().map(String::from),
         cause: found.cause().map(message),
         progress: None,
+        progress_error: None,
     };
     // Who may not look any further is told what there is.
     if status.error.as_deref().is_some_and(|e| e.starts_with("States."))
@@ -175,9 +179,11 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
         (status.error, status.cause) = (Some(error), Some(cause));
     }
     if progress && let Some(r) = reference(&status) {
-        match ask(aws, deployment.function()?, &Event::Status(r))? {
-            Answer::Status(s) => status.progress = Some(s),
-            _ => return Err(AwsError::Input("the function answered something else than was asked".into())),
+        // What is known of the run is told also where the function cannot be asked: it may be gone, or the work directory emptied.
+        match deployment.function().and_then(|f| ask(aws, f, &Event::Status(r))) {
+            Ok(Answer::Status(s)) => status.progress = Some(s),
+            Ok(_) => status.progress_error = Some("the function answered something else than was asked".into()),
+            Err(e) => status.progress_error = Some(e.to_string()),
         }
     }
     Ok(status)
@@ -202,19 +208,23 @@ pub fn wait(aws: &Aws, deployment: &Deployment, run: &str, look: &mut dyn FnMut(
 }
 
 /// Ends a run: no invocation is started any more, and those that are under way hand back what they have not done. What is stored stays, so a
-/// later run can go on from it.
+/// later run can go on from it. A run that is cancelled can be cancelled again, for the first time may not have reached the invocations.
 ///
 /// # Errors
-/// When there is no such run, it is over, or a service cannot be asked.
+/// When there is no such run, it is over in another way, or a service cannot be asked.
 pub fn cancel(aws: &Aws, deployment: &Deployment, run: &str) -> Result<RunStatus, AwsError> {
     let before = status(aws, deployment, run, false)?;
-    if before.state != State::Running {
-        return Err(AwsError::Input(format!("the run '{run}' is over: it has {}", before.state.name())));
-    }
-    let client = aws_sdk_sfn::Client::new(aws.config());
-    let request = client.stop_execution().execution_arn(deployment.execution(run)?).error("Chunkwise.Cancelled").cause("chunkwise cancel");
-    aws.wait(request.send()).map_err(|e| AwsError::service(format!("the run '{run}' cannot be cancelled"), &e))?;
-    let after = status(aws, deployment, run, false)?;
+    let after = match before.state {
+        State::Running => {
+            let client = aws_sdk_sfn::Client::new(aws.config());
+            let execution = deployment.execution(run)?;
+            let request = client.stop_execution().execution_arn(execution).error("Chunkwise.Cancelled").cause("chunkwise cancel");
+            aws.wait(request.send()).map_err(|e| AwsError::service(format!("the run '{run}' cannot be cancelled"), &e))?;
+            status(aws, deployment, run, false)?
+        }
+        State::Cancelled => before,
+        _ => return Err(AwsError::Input(format!("the run '{run}' is over: it has {}", before.state.name()))),
+    };
     if let Some(r) = reference(&after) {
         ask(aws, deployment.function()?, &Event::Cancel(r))?;
     }

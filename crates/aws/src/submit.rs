@@ -79,6 +79,8 @@ pub fn name_of(path: &str) -> String {
     let now = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC);
     let when = format!("-{}-{:05x}", now.strftime("%Y%m%d-%H%M%S"), now.subsec_nanosecond() / 1000);
     let clean: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    // A name that begins with a dash would be an option of the commands that take it.
+    let clean = if clean.is_empty() || clean.starts_with('-') { format!("run{clean}") } else { clean };
     format!("{}{when}", &clean[..clean.len().min(LONGEST_NAME - when.len())])
 }
 
@@ -126,6 +128,8 @@ mod tests {
     fn names_fit() {
         let name = name_of(&format!("{}.yaml", "ä".repeat(200)));
         assert!(name.len() <= LONGEST_NAME && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
-        assert!(name_of("").starts_with("-20"));
+        assert!(name.starts_with("run-"));
+        assert!(name_of("").starts_with("run-20"));
+        assert!(name_of("s3://b/(wind).yaml").starts_with("run-wind--20"));
     }
 }

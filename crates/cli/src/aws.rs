@@ -101,6 +101,9 @@ fn legible(s: &RunStatus) -> String {
     for failure in s.progress.iter().flat_map(|p| &p.failures) {
         out += &format!("a task failed: {failure}\n");
     }
+    if let Some(error) = &s.progress_error {
+        out += &format!("what is stored is not known: {error}\n");
+    }
     out
 }
 
@@ -174,6 +177,10 @@ pub(crate) fn logs(args: &RunArgs) -> Outcome {
     chunkwise_aws::logs(&aws, &deployment, &args.run, &mut |line| {
         lines += 1;
         outln!("{}", line.legible());
+        // What is only looked at ends with its reader.
+        if crate::out::gone() {
+            std::process::exit(0);
+        }
     })
     .map_err(say)?;
     if lines == 0 {

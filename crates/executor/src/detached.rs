@@ -10,6 +10,7 @@ use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::ArrayRole;
 use chunkwise_storage::{Location, Store};
 use chunkwise_task::TaskContext;
+use std::cmp::Reverse;
 
 /// Batches of all stages together, at most: a state machine carries them in a document of 256 KiB.
 const MOST_BATCHES: u64 = 4000;
@@ -100,7 +101,7 @@ pub struct Progress {
     pub stages: Vec<StageStatus>,
     /// `planned`, `unfinished`, `cancelled` or `published`.
     pub state: &'static str,
-    /// The first failures that were reported.
+    /// The last failures that were reported, newest first.
     pub failures: Vec<String>,
 }
 
@@ -135,10 +136,11 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
     let mut failures = Vec::new();
     if !published {
         let mut keys: Vec<String> = store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
-        keys.sort();
+        // The newest come first, for they say what has failed now; others may be of a time before a resume.
+        keys.sort_by_cached_key(|k| Reverse(age(k)));
         keys.truncate(LOOKED_AT);
         for data in store.get_all(&keys)?.into_iter().flatten() {
-            for line in String::from_utf8_lossy(&data).lines().filter(|l| l.contains("failed")) {
+            for line in String::from_utf8_lossy(&data).lines().rev().filter(|l| l.contains("failed")) {
                 if let Ok(Answer::Failed { detail, .. }) = serde_json::from_str(line)
                     && failures.len() < TOLD
                 {
@@ -148,6 +150,14 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
         }
     }
     Ok(Progress { stages, state, failures })
+}
+
+/// When a share of a stage was begun, and the how manieth of its objects with reports this is. Names begin with a process, whose number says
+/// nothing, or with what the caller calls the share: so its time and the number are looked for from the end.
+fn age(key: &str) -> (u128, u64) {
+    let mut parts = key.strip_suffix(".jsonl").unwrap_or(key).rsplit('-');
+    let number = parts.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    (parts.next().and_then(|t| u128::from_str_radix(t, 16).ok()).unwrap_or(0), number)
 }
 
 /// Tells functions that run tasks of a run to hand back what they have not done.
@@ -177,7 +187,14 @@ pub fn clean(run: &Location) -> Result<u64, RunError> {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::{age, cut};
+
+    #[test]
+    fn reports_are_in_the_order_of_their_times() {
+        let mut keys = ["reports/9-18ff-000001.jsonl", "reports/1a_2/10-1900-000000.jsonl", "reports/9-18ff-000000.jsonl", "reports/x"];
+        keys.sort_by_key(|k| age(k));
+        assert_eq!(keys, ["reports/x", "reports/9-18ff-000000.jsonl", "reports/9-18ff-000001.jsonl", "reports/1a_2/10-1900-000000.jsonl"]);
+    }
 
     #[test]
     fn every_task_is_in_a_batch() {
