@@ -235,8 +235,8 @@ mod map {
         unsafe {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             let moved = libc::mremap(block.cast(), len, longer, flags, place);
-            // The block may be made of neighbours that the kernel does not move together. The kernel has unmapped the place by then, and
-            // another thread may have it.
+            // The block may be made of neighbours that the kernel does not move together. Some kernels have unmapped the place by then,
+            // and another thread may have it; others have not. So it is left alone: at worst, addresses without memory behind them.
             if moved == libc::MAP_FAILED { std::ptr::null_mut() } else { moved.cast() }
         }
     }

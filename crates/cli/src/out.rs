@@ -1,18 +1,31 @@
 //! Standard output that somebody may stop reading: `chunkwise plan p.yaml | head`.
 
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes to standard output. A reader that has gone has seen what it wanted: the command ends. Other errors end it with a message.
+/// Nobody reads any more.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output. A reader that has gone has seen what it wanted: the command goes on without it, and ends as it would
+/// have ended. Other errors end it with a message.
 pub fn write(text: std::fmt::Arguments<'_>) {
+    if gone() {
+        return;
+    }
     let mut out = std::io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {
         Ok(()) => {}
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => GONE.store(true, Ordering::Relaxed),
         Err(e) => {
             eprintln!("standard output cannot be written: {e}");
             std::process::exit(1);
         }
     }
+}
+
+/// True once nobody reads standard output any more; a command that only writes may end then.
+pub fn gone() -> bool {
+    GONE.load(Ordering::Relaxed)
 }
 
 /// As `print!`, without a panic if nobody reads.
