@@ -6,6 +6,7 @@ mod aws_batch;
 mod command;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+mod silence;
 mod slurm;
 
 #[cfg(feature = "aws-batch")]

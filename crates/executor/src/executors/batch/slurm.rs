@@ -1,6 +1,7 @@
 //! Slurm: array jobs through `sbatch`. States come from `scontrol`, or, of jobs that it has forgotten, from the accounting database.
 
 use super::super::processes::worker_program;
+use super::silence::Silence;
 use super::{Engine, Job, Open, State, quoted, worker_arguments};
 use crate::RunError;
 use crate::executors::{OptionError, Options};
@@ -58,12 +59,8 @@ pub struct Slurm {
     widest: usize,
     /// Parts of each job.
     parts: HashMap<String, usize>,
-    /// How often in a row the controller did not answer.
-    silent: u32,
+    silence: Silence,
 }
-
-/// Questions that may go unanswered one after another: a controller that is restarted is away for a while.
-const SILENT: u32 = 60;
 
 fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String, String> {
     let mut command = Command::new(program);
@@ -90,7 +87,7 @@ impl Slurm {
         let allowed = value("MaxArraySize").unwrap_or(MAX_ARRAY).max(1);
         let widest = options.array.map_or(allowed, |n| n.min(allowed));
         let program = worker_program(options.program.as_ref())?;
-        Ok(Slurm { options, program, widest, parts: HashMap::new(), silent: 0 })
+        Ok(Slurm { options, program, widest, parts: HashMap::new(), silence: Silence::default() })
     }
 
     fn script(&self, job: &Job<'_>) -> String {
@@ -197,7 +194,7 @@ impl Engine for Slurm {
         for handle in jobs.keys() {
             match run("scontrol", &["show", "job", "-o", handle], None) {
                 Ok(text) => {
-                    self.silent = 0;
+                    self.silence.answer();
                     for line in text.lines() {
                         // Of parts that wait together there is one line with a range, which says nothing about any of them.
                         let Some(part) = field(line, "ArrayTaskId").filter(|p| p.bytes().all(|b| b.is_ascii_digit())) else { continue };
@@ -206,6 +203,7 @@ impl Engine for Slurm {
                     }
                 }
                 Err(e) if e.contains("Invalid job id") => {
+                    self.silence.answer();
                     let known = run("sacct", &["-n", "-P", "-X", "-j", handle, "-o", "JobID,State,ExitCode"], None).unwrap_or_default();
                     let lines: HashMap<&str, State> = known
                         .lines()
@@ -221,14 +219,11 @@ impl Engine for Slurm {
                         out.push((name, found));
                     }
                 }
-                Err(e) => {
-                    self.silent += 1;
-                    if self.silent > SILENT {
-                        return Err(RunError::Executor(format!("{e}; the jobs go on, and --resume takes over what they have done")));
-                    }
-                }
+                Err(e) => self.silence.no_answer(e),
             }
         }
+        let gone = |e| RunError::Executor(format!("{e}; the jobs go on, and --resume takes over what they have done"));
+        self.silence.end().map_err(gone)?;
         Ok(out)
     }
 
