@@ -66,12 +66,18 @@ fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String,
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("'{program}' cannot be started: {e}"))?;
-    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-        stdin.write_all(text.as_bytes()).map_err(|e| format!("'{program}' takes no input: {e}"))?;
-    }
+    let written = match (input, child.stdin.take()) {
+        (Some(text), Some(mut stdin)) => stdin.write_all(text.as_bytes()),
+        _ => Ok(()),
+    };
     let done = child.wait_with_output().map_err(|e| format!("'{program}': {e}"))?;
     let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
-    if done.status.success() { Ok(String::from_utf8_lossy(&done.stdout).into_owned()) } else { Err(format!("'{program}' failed: {said}")) }
+    // What ends before it has read its input says why better than a broken pipe does.
+    match written {
+        _ if !done.status.success() => Err(format!("'{program}' failed: {said}")),
+        Err(e) => Err(format!("'{program}' takes no input: {e}")),
+        Ok(()) => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+    }
 }
 
 impl Slurm {
@@ -244,6 +250,15 @@ impl Engine for Slurm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_dies_before_it_has_read_says_why() {
+        let script = "x".repeat(1 << 20);
+        let dies = run("sh", &["-c", "echo 'no such partition' >&2; exit 1"], Some(&script));
+        assert_eq!(dies, Err("'sh' failed: no such partition".into()));
+        assert!(run("sh", &["-c", "exit 0"], Some(&script)).unwrap_err().contains("takes no input"));
+        assert_eq!(run("wc", &["-c"], Some(&script)).unwrap().trim(), "1048576");
+    }
 
     #[test]
     fn lines_of_scontrol() {
