@@ -40,7 +40,7 @@ impl SlurmOptions {
             qos: options.text("qos"),
             time: options.text("time"),
             memory: options.size("mem")?,
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             tasks: options.count("tasks")?.unwrap_or(1),
             queued: options.count("queued")?.unwrap_or(10_000),
             array: options.count("array")?,

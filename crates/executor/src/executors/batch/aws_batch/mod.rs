@@ -65,7 +65,7 @@ impl AwsBatchOptions {
             env: options.pairs("env")?,
             share: options.text("share"),
             timeout,
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             tasks: options.count("tasks")?.unwrap_or(10),
             queued: options.count("queued")?.unwrap_or(10_000),
             array: options.count("array")?.unwrap_or(WIDEST).min(WIDEST),
