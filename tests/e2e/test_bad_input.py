@@ -279,7 +279,7 @@ def mounted(folder, options):
     (folder / "small").mkdir()
     command = namespace()
     if command is None:
-        pytest.skip("cannot mount here: needs root or user namespaces")
+        pytest.fail("nothing can be mounted here: run the tests as root, or allow namespaces of users (sysctl kernel.unprivileged_userns_clone=1)")
     return [*command, "sh", "-c", f'mount -t tmpfs -o {options} none "{folder}/small" && exec "$@"', "sh"]
 
 
