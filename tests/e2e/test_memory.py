@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise, read_array, values, write_array, write_pipeline
+from harness import chunkwise, read_array, values, write_array, write_large, write_pipeline
 
 PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
 MB = 1_000_000
@@ -20,14 +20,10 @@ def measured(folder, *args):
 
 
 @pytest.fixture(scope="module")
-def big(tmp_path_factory):
+def big(large):
     """Two arrays of 320 MB as (time, y, x) in chunks of 8 MB, and a tall matrix of 320 MB."""
-    folder = tmp_path_factory.mktemp("big")
-    for seed, name in enumerate("uv"):
-        array = zarr.create_array(str(folder / "in.zarr" / name), shape=(400, 400, 500), chunks=(10, 400, 500), dtype="float32", compressors=None, dimension_names=["time", "y", "x"])
-        rng = np.random.default_rng(seed)
-        for start in range(0, 400, 10):
-            array[start : start + 10] = rng.standard_normal((10, 400, 500), dtype="float32")
+    folder = large
+    write_large(folder, "v", 1)
     array = zarr.create_array(str(folder / "in.zarr" / "a"), shape=(100_000, 400), chunks=(2_500, 400), dtype="float64", compressors=None)
     rng = np.random.default_rng(9)
     for start in range(0, 100_000, 2_500):

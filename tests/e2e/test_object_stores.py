@@ -13,20 +13,15 @@ import obstore.store
 import pytest
 import xarray
 import zarr
+from faults import files
 from harness import assert_close, binary, chunkwise, values, write_array
-from services import Azurite, FaultProxy, GcsFake, MiniStack, RcloneS3, WebServer
-from services.servers import s3_env
+from services import Azurite, FaultProxy, GcsFake, RcloneS3, WebServer
+from services.servers import s3_env, stored
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHAPE = (40, 120, 100)
 # No credentials of whoever runs the tests, and none of the machine.
 CLEAN = {k: "" for k in os.environ if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
-
-
-@pytest.fixture(scope="session")
-def s3():
-    with MiniStack() as server:
-        yield server
 
 
 @pytest.fixture
@@ -65,15 +60,7 @@ class Bucket:
             obstore.put(self.obstore, f"{to}{path.relative_to(folder).as_posix()}", path.read_bytes())
 
     def objects(self, prefix):
-        found = {}
-        for page in obstore.list(self.obstore, prefix + "/"):
-            for meta in page:
-                found[meta["path"][len(prefix) + 1 :]] = bytes(obstore.get(self.obstore, meta["path"]).bytes())
-        return found
-
-
-def files(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in pathlib.Path(folder).rglob("*") if p.is_file()}
+        return stored(self.obstore, prefix)
 
 
 def inputs(folder):
