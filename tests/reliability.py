@@ -21,6 +21,7 @@ PIPE = "answers come over a pipe; one that is none ends the worker"
 # Why an executor has no test of its own.
 WHY = {
     "test_a_straggler_gets_a_second_copy": {"threads": "no copies"},
+    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "the command's affair: it sees signal 9"},
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
