@@ -200,6 +200,25 @@ def test_many_requests_are_under_way(prepared, proxy):
     assert data_of(prepared.objects("out.zarr")) == data_of(prepared.local)
 
 
+def test_nothing_waits_for_one_answer(bucket, proxy, tmp_path):
+    """A reduction asks for many chunks before the first is there, and a second task begins while the first one waits."""
+    x = values(3, (24, 200, 400), "float64")
+    write_array(tmp_path / "in.zarr", x, (1, 100, 400), ["time", "y", "x"])
+    bucket.upload(tmp_path / "in.zarr", "in.zarr/")
+    proxy.latency = 0.2
+    path = tmp_path / "p.json"
+    source, out = bucket.url("in.zarr"), bucket.url("out.zarr")
+    outputs = {out: {"array": "mean(x, axis=0)", "chunks": {"y": 100, "x": 400}}}
+    path.write_text(json.dumps({"inputs": {"x": source}, "outputs": outputs, "spec": {"work_dir": str(tmp_path / "work")}}))
+    run(path, bucket.through(proxy), "--workers", "1").ok()
+    asked = sorted(s.start for s in proxy.seen if "/in.zarr/c/" in s.path)
+    stored = [s for s in proxy.seen if s.method == "PUT" and "/out.zarr/c/" in s.path]
+    assert (len(asked), len(stored)) == (48, 2)
+    assert asked[-1] - asked[0] < 0.2, "a chunk was asked for when another was there"
+    mean = x.astype("longdouble").mean(axis=0).astype("float64")
+    assert_close(zarr.open_array(bucket.zarr_store("out.zarr"), mode="r")[:], mean, scale=1.0)
+
+
 def test_no_needless_requests(prepared, proxy):
     """Chunks are read without asking for their size, and the counts of the report are those of the wire."""
     report = run(prepared.path, prepared.through(proxy)).ok().report
