@@ -38,14 +38,39 @@ pub(super) struct Worker {
     child: Child,
     input: Option<ChildStdin>,
     group: Option<MemoryGroup>,
+    /// What the driver has seen of its memory where no group holds it.
+    seen: Memory,
+    /// The driver has killed it for its memory.
+    over: bool,
     errors: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Memory of a process in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Memory {
+    /// Its own pages, without files that are mapped.
+    own: u64,
+    /// The most that it ever had, with them.
+    peak: u64,
+}
+
+impl Memory {
+    /// As Linux tells it; `None` elsewhere, or if the process has ended.
+    fn of(pid: u32) -> Option<Memory> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let bytes = |key: &str| {
+            let line = text.lines().find_map(|l| l.strip_prefix(key))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
+        };
+        Some(Memory { own: bytes("RssAnon:")? + bytes("RssShmem:")?, peak: bytes("VmHWM:")? })
+    }
 }
 
 /// How a worker ended.
 pub(super) struct End {
     /// What is known of it, in a sentence.
     pub detail: String,
-    /// The kernel killed it for memory.
+    /// The kernel, or the driver, killed it for memory.
     pub out_of_memory: bool,
     /// The exit code, if it is one of a worker.
     pub exit: Option<Exit>,
@@ -92,7 +117,19 @@ impl Worker {
                 }
             });
         }
-        Ok(Worker { running: BTreeMap::new(), alone: false, greeted: false, until: None, killed: None, child, input, group, errors })
+        Ok(Worker {
+            running: BTreeMap::new(),
+            alone: false,
+            greeted: false,
+            until: None,
+            killed: None,
+            child,
+            input,
+            group,
+            seen: Memory::default(),
+            over: false,
+            errors,
+        })
     }
 
     /// Sends an order. One that cannot be sent needs no error: its end will be heard.
@@ -121,15 +158,29 @@ impl Worker {
         self.signal(Signal::KILL);
     }
 
+    /// Looks at the memory of a worker that no group holds, and kills it if it uses more than it may.
+    pub fn watch(&mut self, limit: u64) {
+        self.seen = Memory::of(self.child.id()).unwrap_or(self.seen);
+        if self.seen.own > limit && self.killed.is_none() {
+            self.over = true;
+            self.kill("it used too much memory");
+        }
+    }
+
+    /// True if the system holds it to its memory.
+    pub fn has_group(&self) -> bool {
+        self.group.is_some()
+    }
+
     pub fn peak(&self) -> u64 {
-        self.group.as_ref().and_then(MemoryGroup::peak).unwrap_or(0)
+        self.group.as_ref().and_then(MemoryGroup::peak).unwrap_or(self.seen.peak)
     }
 
     /// Waits for its end, which is near, and says what it was.
     pub fn end(mut self) -> End {
         self.input = None;
         let status = self.wait(Duration::from_secs(5));
-        let out_of_memory = self.killed.is_none() && self.group.as_ref().is_some_and(|g| g.kills() > 0);
+        let out_of_memory = self.over || (self.killed.is_none() && self.group.as_ref().is_some_and(|g| g.kills() > 0));
         // The thread that listens to its last words may be a moment late.
         std::thread::sleep(Duration::from_millis(5));
         let words = self.errors.lock().map(|e| String::from_utf8_lossy(&e).trim().to_string()).unwrap_or_default();

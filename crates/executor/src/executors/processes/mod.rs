@@ -1,4 +1,4 @@
-//! Worker processes on this machine, each held to its memory by the operating system.
+//! Worker processes on this machine, each held to its memory by the operating system, or else by the driver, which looks at it.
 //!
 //! A worker that crashes or is killed costs the tasks that it had in hand, and no more. Tasks pass everything through storage.
 
@@ -21,17 +21,21 @@ use std::time::{Duration, Instant};
 
 /// How long workers may take to hand back what they have when a run is cancelled.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the driver looks at the memory of workers.
+const LOOK: Duration = Duration::from_millis(20);
 /// Workers that may die one after another without having greeted.
 const FALSE_STARTS: u32 = 3;
 
 /// How workers are held to their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Limit {
-    /// By a cgroup, or with a warning not at all.
+    /// By a cgroup, or with a warning by a driver that looks at it.
     #[default]
     Auto,
     /// By a cgroup, or there is no run.
     Cgroup,
+    /// By a driver that looks at it.
+    Watch,
     /// By the projection alone.
     None,
 }
@@ -48,7 +52,7 @@ pub struct ProcessOptions {
 
 impl ProcessOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<ProcessOptions, OptionError> {
-        let limits = [("auto", Limit::Auto), ("cgroup", Limit::Cgroup), ("none", Limit::None)];
+        let limits = [("auto", Limit::Auto), ("cgroup", Limit::Cgroup), ("watch", Limit::Watch), ("none", Limit::None)];
         Ok(ProcessOptions {
             processes: options.at_once("processes")?,
             threads: options.at_once("threads")?.unwrap_or(1),
@@ -81,6 +85,7 @@ pub struct ProcessExecutor {
     false_starts: u32,
     cancelled: bool,
     warned: bool,
+    looked: Instant,
     peak: u64,
     said: VecDeque<Update>,
 }
@@ -106,18 +111,19 @@ impl ProcessExecutor {
             false_starts: 0,
             cancelled: false,
             warned: false,
+            looked: Instant::now(),
             peak: 0,
             said: VecDeque::new(),
         })
     }
 
-    /// Bytes that a worker may use before the system kills it.
+    /// Bytes that a worker may use before it is killed.
     fn limit(&self) -> u64 {
         self.options.memory.unwrap_or(self.ctx.plan.spec.allowed_mem)
     }
 
     fn group(&mut self) -> Result<Option<MemoryGroup>, RunError> {
-        if self.options.limit == Limit::None {
+        if matches!(self.options.limit, Limit::Watch | Limit::None) {
             return Ok(None);
         }
         match MemoryGroup::create(self.next, self.limit()) {
@@ -127,12 +133,24 @@ impl ProcessExecutor {
             }
             Err(e) => {
                 if !std::mem::replace(&mut self.warned, true) {
-                    let text = format!("workers are held to their memory by their projections alone, for no cgroup can be made: {e}");
+                    let text = format!(
+                        "the driver looks at the memory of its workers now and then, for no cgroup can be made that holds them to it: {e}"
+                    );
                     self.said.push_back(Update::Warning(text));
                 }
                 Ok(None)
             }
         }
+    }
+
+    /// Looks at workers that no group holds.
+    fn watch(&mut self) {
+        if self.options.limit == Limit::None || self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        let limit = self.limit();
+        self.workers.values_mut().filter(|w| !w.has_group()).for_each(|w| w.watch(limit));
     }
 
     fn start(&mut self) -> Result<u64, RunError> {
@@ -257,13 +275,14 @@ impl Executor for ProcessExecutor {
 
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Update>, RunError> {
         if self.said.is_empty()
-            && let Ok(first) = self.heard.recv_timeout(timeout)
+            && let Ok(first) = self.heard.recv_timeout(timeout.min(LOOK))
         {
             self.hear(first)?;
         }
         while let Ok(more) = self.heard.try_recv() {
             self.hear(more)?;
         }
+        self.watch();
         let now = Instant::now();
         for w in self.workers.values_mut().filter(|w| w.until.is_some_and(|t| t < now)) {
             w.kill("it did not stop when it was told to");
