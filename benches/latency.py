@@ -61,19 +61,22 @@ def main():
                     array[k : k + 16] = rng.standard_normal((16, 500, 500), dtype="float32")
             bandwidth = args.bandwidth and args.bandwidth * 1e6
             with FaultProxy(server.url, bandwidth=bandwidth) as proxy:
+                runs = 0
                 env = {**os.environ, **server.env, "AWS_ENDPOINT_URL": proxy.url}
                 for name in LAYOUTS:
                     source = f"s3://bucket/{name.replace(' ', '').replace(',', '-')}"
                     for work, expression in (("mean", "mean(x, axis=0)"), ("copy", "x + 1")):
-                        pipeline = {"inputs": {"x": source}, "outputs": {"s3://bucket/out.zarr": expression}, "spec": {"work_dir": str(folder / "work")}}
-                        (folder / "p.json").write_text(json.dumps(pipeline))
                         seconds, most = {}, 0
                         for latency in (0.0, args.latency / 1000):
                             proxy.latency, times = latency, []
                             for _ in range(args.repeat):
+                                runs += 1
+                                outputs = {f"s3://bucket/out{runs}.zarr": expression}
+                                pipeline = {"inputs": {"x": source}, "outputs": outputs, "spec": {"work_dir": str(folder / "work")}}
+                                (folder / "p.json").write_text(json.dumps(pipeline))
                                 proxy.reset()
                                 started = time.perf_counter()
-                                command = [binary, "run", str(folder / "p.json"), "--overwrite", "--allowed-mem", args.allowed_mem]
+                                command = [binary, "run", str(folder / "p.json"), "--allowed-mem", args.allowed_mem]
                                 done = subprocess.run(command, env=env, capture_output=True, text=True)
                                 if done.returncode:
                                     sys.exit(done.stderr)

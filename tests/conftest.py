@@ -2,12 +2,17 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import harness
-from services import Slurm
+from faults import MEM, files, prepare
+from services import BatchApi, KubernetesApi, MiniStack, Slurm
+from services.podman import IMAGE, Podman
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # One example is one run of the command over a batch of cases. A failing batch is taken apart by `check_batch`, so shrinking,
 # which would run the command hundreds of times, is off. `HYPOTHESIS_PROFILE=deep` searches longer and at random.
@@ -38,6 +43,69 @@ def slurm():
         yield slurm
 
 
+@pytest.fixture(scope="session")
+def s3():
+    """A server for buckets of one's own."""
+    with MiniStack() as server:
+        yield server
+
+
+@pytest.fixture
+def kubernetes():
+    with KubernetesApi({"chunkwise:test": [harness.binary()]}) as api:
+        yield api
+
+
+@pytest.fixture
+def batch():
+    """An AWS Batch."""
+    with BatchApi({"chunkwise:test": [harness.binary()]}) as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def prepared_run(tmp_path_factory):
+    """A folder with the plan of `prepare`, its input, and its outputs as one thread computes them."""
+    folder = tmp_path_factory.mktemp("reference")
+    harness.chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reference(prepared_run):
+    """The outputs of `prepare`."""
+    return files(prepared_run / "out.zarr")
+
+
+@pytest.fixture(scope="session")
+def single(tmp_path_factory):
+    """The output of `prepare` with a single one."""
+    folder = tmp_path_factory.mktemp("single")
+    harness.chunkwise("run", prepare(folder, single=True), *MEM, "--workers", "1").ok()
+    return files(folder / "out.zarr")
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory):
+    """A folder with an array of 320 MB, `in.zarr/u`."""
+    folder = tmp_path_factory.mktemp("large")
+    harness.write_large(folder, "u", 0)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def podman():
+    """Podman with an image of the command, `IMAGE`."""
+    static = os.environ.get("CHUNKWISE_STATIC", "")
+    if not pathlib.Path(static).is_file():
+        pytest.fail("CHUNKWISE_STATIC names no static build of the command: use tests/run, or infra/container/build")
+    with Podman() as podman:
+        done = podman.call(ROOT / "infra" / "container" / "build", "--binary", static, "--tag", IMAGE)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"^localhost/chunkwise:test  [0-9.]+ MB$", done.stdout, re.M), done.stdout
+        yield podman
+
+
 @pytest.fixture
 def make_folder(tmp_path_factory):
     """A function that makes a new empty folder."""
@@ -62,4 +130,4 @@ def check(make_folder):
 
 @pytest.fixture(scope="session")
 def examples():
-    return pathlib.Path(__file__).resolve().parent.parent / "examples"
+    return ROOT / "examples"

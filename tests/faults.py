@@ -10,8 +10,10 @@ import time
 import uuid
 
 from harness import binary, chunkwise, values, write_array, write_pipeline
+from services.servers import MissingService
 
 MARK = "CHUNKWISE_TEST_MARK"
+MEM = ["--allowed-mem", "300MB"]
 
 
 def prepare(folder, count=40, side=60, spec=None, source=None, target="out.zarr", env=None, memory="300MB", single=False):
@@ -158,7 +160,9 @@ class SmallDisk:
     def __init__(self, path, size):
         self.path = pathlib.Path(path)
         self.path.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.path)], check=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.path)], capture_output=True, text=True)
+        if done.returncode:
+            raise MissingService(f"no small disk can be mounted ({done.stderr.strip()}): run the tests as root, or inside `unshare -rm`")
 
     def option(self, options):
         subprocess.run(["mount", "-o", f"remount,{options}", str(self.path)], check=True)
@@ -228,5 +232,8 @@ both = [subprocess.Popen([binary, *args]) for _ in range(2)]
 sys.exit(max(p.wait() for p in both))
 """
 NO_NETWORK = """
-os.execvp("unshare", [*(["unshare", "--net"] if first() else ["env"]), binary, *args])
+if first():
+    os.dup2(os.open(folder + "/said", os.O_CREAT | os.O_WRONLY), 2)
+    os.execvp("unshare", ["unshare", "--net", binary, *args])
+os.execv(binary, [binary, *args])
 """

@@ -47,6 +47,16 @@ def write_array(path, values, chunks=None, dims=None, attributes=None, **options
     return array
 
 
+def write_large(folder, name, seed):
+    """Write 320 MB as (time, y, x) in chunks of 8 MB, piece by piece."""
+    array = zarr.create_array(
+        str(folder / "in.zarr" / name), shape=(400, 400, 500), chunks=(10, 400, 500), dtype="float32", compressors=None, dimension_names=["time", "y", "x"]
+    )
+    rng = np.random.default_rng(seed)
+    for start in range(0, 400, 10):
+        array[start : start + 10] = rng.standard_normal((10, 400, 500), dtype="float32")
+
+
 def read_array(path):
     return np.asarray(zarr.open_array(str(path), mode="r")[...])
 

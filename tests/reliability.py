@@ -11,7 +11,6 @@ EXECUTORS = ["threads", "processes", "command", "slurm", "kubernetes", "aws-batc
 OWN_FILES = {"lambda": "test_lambda"}
 # Of tests that are not parametrised by executor, whose name is no argument. `None`: of the worker, which is the same for all.
 FIXED = {
-    "test_workers_that_do_not_start": ["processes"],
     "test_nobody_is_left_behind": EXECUTORS[1:],
     "test_resume_on_another_executor": EXECUTORS,
     "test_exit_codes_of_a_worker": None,
@@ -21,22 +20,16 @@ FIXED = {
 PIPE = "answers come over a pipe; one that is none ends the worker"
 # Why an executor has no test of its own.
 WHY = {
-    "test_a_straggler_gets_a_second_copy": {"threads": "no copies"} | {e: "as kubernetes" for e in ("command", "slurm", "aws-batch")},
-    "test_a_task_that_always_hangs": {e: "as above, until the retries end" for e in EXECUTORS[2:]},
-    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")} | {"lambda": "before there are workers"},
+    "test_a_straggler_gets_a_second_copy": {"threads": "no copies"},
+    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "the command's affair: it sees signal 9"},
-    "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"} | {"lambda": "not tested"},
+    "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]} | {"lambda": "no image"},
-    "test_workers_that_do_not_start": {
-        "threads": "no workers", "command": "a lost worker, as above", "slurm": "a lost worker, as above", "kubernetes": "next row", "aws-batch": "next row",
-    } | {"lambda": "a function error, below"},
+    "test_workers_that_do_not_start": {"threads": "no workers", "kubernetes": "the image, below", "aws-batch": "the image, below"},
     "test_nobody_is_left_behind": {"threads": "no workers"},
-    "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE} | {"lambda": "not tested"},
+    "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE, "lambda": "a row below; what a function answers is believed"},
     "test_reports_that_come_twice": {"threads": "no reports", "processes": "attempts have numbers"},
-    "test_bad_data_is_not_tried_again": {"lambda": "not tested"},
-    "test_a_driver_that_is_killed": {"lambda": "not tested"},
-    "test_a_store_that_is_busy": {"lambda": "not tested"},
     "test_a_full_disk": {"lambda": "no disk"},
     "test_a_read_only_disk": {"lambda": "no disk"},
 }  # fmt: skip

@@ -356,28 +356,65 @@ def test_what_cannot_be_handed_over(stack, env, tmp_path):
     chunkwise("status", "x", env={k: v for k, v in env.items() if k != "CHUNKWISE_STACK"}).failed("--stack")
 
 
-def test_cancelled_runs_can_be_resumed(stack, env, tmp_path, local):
-    """One invocation at a time, so that there is time to cancel."""
-    file = tmp_path / "slow.yaml"
-    file.write_text(pipeline(stack, "cancelled"))
-    function = stack.aws.client("lambda")
-    function.put_function_concurrency(FunctionName=stack.outputs["Function"], ReservedConcurrentExecutions=1)
+def slow(x, times=40):
+    """An expression that takes a while."""
+    return functools.reduce(lambda inner, i: f"arctan2({inner}, {x} + {i})", range(times), x)
+
+
+def put_array(stack, folder, name, values, chunks):
+    """Writes an array here and to the inputs of the stack."""
+    write_array(folder / name, values, chunks=chunks)
+    for file in (folder / name).rglob("*"):
+        if file.is_file():
+            stack.aws.client("s3").put_object(Bucket="inputs", Key=f"{PREFIX}/{file.relative_to(folder)}", Body=file.read_bytes())
+
+
+def test_cancelled_runs_can_be_resumed(stack, env, tmp_path):
+    """A run is cancelled when it has done some of its tasks; the next one takes over what they have written, and does the others."""
+    put_array(stack, tmp_path, "some.zarr", np.random.default_rng(1).random((16, 1 << 18)), (1, 1 << 18))
+    text = f"""
+inputs: {{x: INPUTS/some.zarr}}
+outputs: {{"OUTPUTS/cancelled.zarr": {{array: "{slow("x")}", chunks: [1, -1]}}}}
+"""
+    file, here = tmp_path / "some.yaml", tmp_path / "here.yaml"
+    file.write_text(text.replace("INPUTS", INPUTS).replace("OUTPUTS", stack.outputs["Results"]))
+    here.write_text(text.replace("INPUTS", str(tmp_path)).replace("OUTPUTS", str(tmp_path)))
+    bucket, function, states = stack.outputs["Bucket"], stack.aws.client("lambda"), stack.aws.client("stepfunctions")
+
+    def done():
+        return [k for k in stack.keys(bucket, "results/cancelled.zarr/") if "/c/" in k]
+
+    def at_once(n):
+        function.put_function_concurrency(FunctionName=stack.outputs["Function"], ReservedConcurrentExecutions=n)
+
+    at_once(1)
     try:
-        run = chunkwise("submit", file, env=env).ok().stdout.strip()
-        end = time.monotonic() + 30
-        while "plan" not in json.loads(stack.execution(run)["input"]) and time.monotonic() < end:
-            history = stack.aws.client("stepfunctions").get_execution_history(executionArn=stack.execution(run)["executionArn"])["events"]
-            if any(e.get("stateExitedEventDetails", {}).get("name") == "Plan" for e in history):
-                break
-            time.sleep(0.05)
-        chunkwise("cancel", run, env=env).ok()
-        chunkwise("status", run, env=env).failed("was cancelled")
-        assert stack.execution(run)["status"] == "ABORTED"
-        assert "/anomaly/zarr.json" not in stack.objects(stack.outputs["Bucket"], "results/cancelled/winds.zarr")
+        event = {"document": file.read_text(), "batch": 1}
+        states.start_execution(stateMachineArn=stack.outputs["StateMachine"], name="to-be-cancelled", input=json.dumps(event))
+        end = time.monotonic() + 60
+        while not done():
+            assert time.monotonic() < end and stack.execution("to-be-cancelled")["status"] == "RUNNING"
+            time.sleep(0.02)
+        # Nothing more can start. The run is stopped all the same; that the function is not told yet is an error, and can be repeated.
+        at_once(0)
+        chunkwise("cancel", "to-be-cancelled", env=env).failed("TooManyRequests")
     finally:
         function.delete_function_concurrency(FunctionName=stack.outputs["Function"])
-    chunkwise("submit", file, "--resume", "--wait", env=env).ok()
-    same(stack, "cancelled", local)
+    chunkwise("cancel", "to-be-cancelled", env=env).ok()
+    chunkwise("status", "to-be-cancelled", env=env).failed("was cancelled")
+    assert stack.execution("to-be-cancelled")["status"] == "ABORTED"
+    time.sleep(1)
+    before = done()
+    assert 0 < len(before) < 16 and not stack.keys(bucket, "results/cancelled.zarr/zarr.json"), before
+
+    run = chunkwise("submit", file, "--resume", "--wait", env=env).ok().stdout.strip()
+    history = states.get_execution_history(executionArn=stack.execution(run)["executionArn"])["events"]
+    (planned,) = [e["stateExitedEventDetails"] for e in history if e.get("stateExitedEventDetails", {}).get("name") == "Plan"]
+    (stage,) = json.loads(planned["output"])["run"]["stages"]
+    assert 0 < stage["done"] < stage["tasks"] and stage["done"] * 16 / stage["tasks"] <= len(before), (stage, before)
+    chunkwise("run", here, "--work-dir", tmp_path / "work", "--allowed-mem", "512MiB").ok()
+    found = stack.objects(bucket, "results/cancelled.zarr")
+    assert found == {f"/{f.relative_to(tmp_path / 'cancelled.zarr')}": f.read_bytes() for f in (tmp_path / "cancelled.zarr").rglob("*") if f.is_file()}
 
 
 def test_throttled_invocations_are_tried_again(stack, local):
@@ -400,18 +437,13 @@ def test_throttled_invocations_are_tried_again(stack, local):
 
 
 def test_what_is_not_finished_in_time_goes_on_in_the_next_invocation(stack, env, tmp_path):
-    x = np.random.default_rng(1).random((8, 1 << 21))
-    write_array(tmp_path / "x.zarr", x, chunks=(1, 1 << 21))
-    s3, function = stack.aws.client("s3"), stack.aws.client("lambda")
-    for file in (tmp_path / "x.zarr").rglob("*"):
-        if file.is_file():
-            s3.put_object(Bucket="inputs", Key=f"{PREFIX}/{file.relative_to(tmp_path)}", Body=file.read_bytes())
-    slow = functools.reduce(lambda inner, i: f"arctan2({inner}, x + {i})", range(40), "x")
+    put_array(stack, tmp_path, "x.zarr", np.random.default_rng(1).random((8, 1 << 21)), (1, 1 << 21))
+    function = stack.aws.client("lambda")
     # Eight tasks in one range.
     document = f"""
 inputs: {{x: {INPUTS}/x.zarr}}
-arrays: {{half: "{slow}"}}
-outputs: {{"{stack.outputs["Results"]}/slow.zarr": {{array: "{slow.replace("x", "half")}", chunks: [1, -1]}}}}
+arrays: {{half: "{slow("x")}"}}
+outputs: {{"{stack.outputs["Results"]}/slow.zarr": {{array: "{slow("half")}", chunks: [1, -1]}}}}
 spec: {{allowed_mem: 200MB}}
 """
     event = {"document": document, "mode": "overwrite", "batch": 100}

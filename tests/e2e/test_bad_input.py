@@ -279,7 +279,7 @@ def mounted(folder, options):
     (folder / "small").mkdir()
     command = namespace()
     if command is None:
-        pytest.skip("cannot mount here: needs root or user namespaces")
+        pytest.fail("nothing can be mounted here: run the tests as root, or allow namespaces of users (sysctl kernel.unprivileged_userns_clone=1)")
     return [*command, "sh", "-c", f'mount -t tmpfs -o {options} none "{folder}/small" && exec "$@"', "sh"]
 
 
@@ -317,8 +317,22 @@ def test_output_under_a_file(tmp_path):
 @pytest.mark.parametrize("args", [("functions",), ("plan-schema",), ("completions", "bash")])
 def test_a_reader_that_stops_reading_is_no_error(args):
     """As in `chunkwise functions | head -1`."""
+    done = unread(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_failure_that_nobody_reads_is_one(tmp_path):
+    """As in `chunkwise verify s.zarr | head -1`, with `pipefail`."""
+    source(tmp_path)
+    (tmp_path / "in.zarr/c/2/0").write_bytes(b"torn")
+    done = unread("verify", str(tmp_path / "in.zarr"))
+    assert done.returncode == 1, done.stderr
+
+
+def unread(*args):
+    """The command, with an output that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([binary(), *args], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
+    return done

@@ -12,13 +12,11 @@ import boto3
 import botocore.exceptions
 import pytest
 import yaml
-from faults import Run, files, prepare
-from harness import binary, chunkwise
-from services import BatchApi, KubernetesApi
+from faults import MEM, Run, files, prepare
+from harness import chunkwise
 from services.servers import s3_env
 from test_infra import BATCH, CHART
 
-MEM = ["--allowed-mem", "300MB"]
 MIB = 1 << 20
 HEADROOM = 64 * MIB
 # A worker that does nothing for as long as a test takes.
@@ -30,22 +28,13 @@ def options(**values):
 
 
 @pytest.fixture
-def cluster():
-    with KubernetesApi({"chunkwise:test": [binary()]}) as api:
-        yield api
+def cluster(kubernetes):
+    return kubernetes
 
 
 @pytest.fixture
-def queue():
-    with BatchApi({"chunkwise:test": [binary()]}) as api:
-        yield api
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reference")
-    chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
-    return files(folder / "out.zarr")
+def queue(batch):
+    return batch
 
 
 def on_cluster(api, **more):
@@ -272,13 +261,20 @@ def test_throttling_and_lost_answers(tmp_path, queue, reference):
     assert files(tmp_path / "out.zarr") == reference
 
 
-def test_more_children_than_one_question_takes(tmp_path, queue):
-    """Children that end without a report are asked after in pages of a hundred."""
-    queue.images["chunkwise:test"] = ["/bin/true"]
+@pytest.mark.parametrize("program, operation", [("/bin/true", "DescribeJobs"), ("/bin/false", "ListJobs")])
+def test_more_children_than_one_question_takes(tmp_path, queue, program, operation):
+    """Children that end without a report are asked after in pages: those that ended well by their number, the others by their state."""
+    queue.images["chunkwise:test"] = [program]
     queue.page, queue.most_jobs = 60, 20
     path = prepare(tmp_path, count=130, side=10, single=True)
-    failed(path, on_queue(tasks=1), "storage holds no report of the task", env=aws(queue))
-    assert max(j.get("arrayProperties", {}).get("size", 1) for j in queue.submitted) > 100
+    with Run("run", path, *on_queue(tasks=1), "--retries", "1", env=aws(queue)) as run:
+        run.failed("without a report" if program == "/bin/false" else "storage holds no report of the task")
+    assert queue.submitted[0]["arrayProperties"]["size"] == 130
+    # Every child was found, and its task tried once more.
+    again = {int(n) for n in re.findall(r"again in .*?stage 0, task (\d+):", run.errors)}
+    assert again == set(range(130)), sorted(set(range(130)) - again)
+    first = queue.children_told[operation]
+    assert len(first) == 130 and max(first.values()) <= (100 if operation == "DescribeJobs" else 60), first
 
 
 def test_boto3_understands_the_server(queue):

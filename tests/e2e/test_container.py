@@ -7,35 +7,20 @@ way, with optimisations.
 import json
 import os
 import pathlib
-import re
 import shutil
 import ssl
 import subprocess
 
 import numpy as np
-import pytest
 import zarr
 from harness import chunkwise, read_array, values, write_array, write_pipeline
 from services import WebServer
-from services.podman import Podman
+from services.podman import IMAGE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CONTAINER = ROOT / "infra" / "container"
-IMAGE = "localhost/chunkwise:test"
 MIB = 1 << 20
 HEADROOM = 64 * MIB
-
-
-@pytest.fixture(scope="module")
-def podman():
-    static = os.environ.get("CHUNKWISE_STATIC", "")
-    if not pathlib.Path(static).is_file():
-        pytest.fail("CHUNKWISE_STATIC names no static build of the command: use tests/run, or infra/container/build")
-    with Podman() as podman:
-        done = podman.call(CONTAINER / "build", "--binary", static, "--tag", IMAGE)
-        assert done.returncode == 0, done.stderr
-        assert re.search(r"^localhost/chunkwise:test  [0-9.]+ MB$", done.stdout, re.M), done.stdout
-        yield podman
 
 
 def inside(podman, folder, *command, memory=None, options=()):
@@ -93,30 +78,17 @@ def test_a_run_gives_what_a_local_run_gives(podman, tmp_path):
     assert done.returncode == 0 and "whole" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.fixture(scope="module")
-def big(tmp_path_factory):
-    """320 MB in chunks of 8 MB."""
-    folder = tmp_path_factory.mktemp("big")
-    array = zarr.create_array(
-        str(folder / "in.zarr" / "u"), shape=(400, 400, 500), chunks=(10, 400, 500), dtype="float32", compressors=None, dimension_names=["time", "y", "x"]
-    )
-    rng = np.random.default_rng(0)
-    for start in range(0, 400, 10):
-        array[start : start + 10] = rng.standard_normal((10, 400, 500), dtype="float32")
-    return folder
-
-
-def test_more_data_than_the_limit(podman, big):
+def test_more_data_than_the_limit(podman, large):
     """The limit that the documentation recommends is enough."""
     outputs = {"out.zarr/mean": 'mean(u, dim="time")', "out.zarr/series": {"array": "u", "chunks": {"time": -1, "y": 20, "x": 20}}}
-    write_pipeline(big, {"u": "in.zarr/u"}, {}, outputs, spec={"work_dir": "work"})
+    write_pipeline(large, {"u": "in.zarr/u"}, {}, outputs, spec={"work_dir": "work"})
     allowed = 120_000_000
-    done = inside(podman, big, "run", "/data/pipeline.json", "--allowed-mem", allowed, memory=allowed + HEADROOM)
+    done = inside(podman, large, "run", "/data/pipeline.json", "--allowed-mem", allowed, memory=allowed + HEADROOM)
     assert done.returncode == 0, done.stderr
-    source = zarr.open_array(str(big / "in.zarr/u"), mode="r")
+    source = zarr.open_array(str(large / "in.zarr/u"), mode="r")
     mean = sum(source[i : i + 50].sum(axis=0, dtype="float64") for i in range(0, 400, 50)) / 400
-    np.testing.assert_allclose(read_array(big / "out.zarr/mean"), mean, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(zarr.open_array(str(big / "out.zarr/series"), mode="r")[:, 380:, 480:], source[:, 380:, 480:])
+    np.testing.assert_allclose(read_array(large / "out.zarr/mean"), mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(zarr.open_array(str(large / "out.zarr/series"), mode="r")[:, 380:, 480:], source[:, 380:, 480:])
 
 
 def test_a_limit_that_is_too_small(podman, tmp_path):

@@ -12,13 +12,12 @@ import signal
 import sys
 import time
 
-import obstore
 import pytest
 import reliability
-from faults import FIRST, LIAR, NO_NETWORK, TWICE, Remote, Run, SmallDisk, cuts, files, prepare
-from harness import binary, chunkwise
-from services import BatchApi, FaultProxy, KubernetesApi, MiniStack
-from services.servers import s3_env
+from faults import FIRST, LIAR, MEM, NO_NETWORK, TWICE, Remote, Run, SmallDisk, cuts, files, prepare
+from harness import binary, chunkwise, write_pipeline
+from services import FaultProxy
+from services.servers import s3_env, upload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = ["--executor", "command", "--executor-option", "poll=0.05", "--executor-option", "parallel=2"]
@@ -36,23 +35,20 @@ APIS = ["kubernetes", "aws-batch"]
 ENGINES = ["slurm", *APIS]
 LOCAL = ["threads", "processes", "command"]
 ALL = [*LOCAL, *ENGINES]
-MEM = ["--allowed-mem", "300MB"]
 
 
 @pytest.fixture
-def kubernetes(request):
+def kubernetes(kubernetes, request):
     """A cluster whose pods have the secret `storage`: how the servers of a test are reached."""
-    with KubernetesApi({"chunkwise:test": [binary()]}) as api:
-        api.secrets["storage"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
-        yield api
+    kubernetes.secrets["storage"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+    return kubernetes
 
 
 @pytest.fixture
-def batch(request):
+def batch(batch, request):
     """A queue whose jobs have in their definition how the servers of a test are reached."""
-    with BatchApi({"chunkwise:test": [binary()]}) as api:
-        api.definition["environment"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
-        yield api
+    batch.definition["environment"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+    return batch
 
 
 @pytest.fixture
@@ -90,29 +86,9 @@ def through(on, request, tmp_path):
     return choose
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """The outputs of `prepare` as one thread computes them."""
-    folder = tmp_path_factory.mktemp("reference")
-    chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
-    return files(folder / "out.zarr")
-
-
 @pytest.fixture(scope="session")
-def s3():
-    with MiniStack() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def bucket(s3, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("upload")
-    prepare(folder)
-    s3.create_bucket("executors")
-    keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
-    store = obstore.store.S3Store("executors", endpoint=s3.url, **keys)
-    for name, data in files(folder / "in.zarr").items():
-        obstore.put(store, f"in.zarr/{name}", data)
+def bucket(s3, prepared_run):
+    upload(s3.bucket("executors"), prepared_run / "in.zarr", "in.zarr")
     return "executors"
 
 
@@ -120,14 +96,6 @@ def bucket(s3, tmp_path_factory):
 def remote(s3, bucket):
     with FaultProxy(s3.url) as proxy:
         yield Remote(s3, bucket, proxy)
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory):
-    """The output of `prepare` with a single one."""
-    folder = tmp_path_factory.mktemp("single")
-    chunkwise("run", prepare(folder, single=True), *MEM, "--workers", "1").ok()
-    return files(folder / "out.zarr")
 
 
 def nothing_published(folder):
@@ -236,7 +204,7 @@ def test_a_task_that_hangs(tmp_path, on, remote, single, executor):
     clean(tmp_path, single)
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize("executor", ALL)
 def test_a_task_that_always_hangs(tmp_path, on, remote, executor):
     """A task hangs whenever it is tried: the run stops and names the limit."""
     args, env = on(executor)
@@ -247,11 +215,11 @@ def test_a_task_that_always_hangs(tmp_path, on, remote, executor):
     nothing_published(tmp_path)
 
 
-@pytest.mark.parametrize("executor", ["processes", "kubernetes"])
+@pytest.mark.parametrize("executor", ["processes", "command", *ENGINES])
 def test_a_straggler_gets_a_second_copy(tmp_path, on, remote, single, executor):
     """A task takes much longer than its siblings: a second copy of it finishes first, and the first one is stopped."""
     args, env = on(executor)
-    if executor == "kubernetes":
+    if executor != "processes":
         args = [*args, "--executor-option", "tasks=1"]
     path = remote.prepare(tmp_path, single=True)
     remote.hang()
@@ -306,12 +274,19 @@ def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     assert got == files(tmp_path / "out.zarr")
 
 
-def test_workers_that_do_not_start(tmp_path):
+@pytest.mark.parametrize("executor", ["processes", "command", "slurm"])
+def test_workers_that_do_not_start(tmp_path, on, executor):
     """The program of the workers is missing, ends at once, or is another one: the run stops and says so."""
-    path = prepare(tmp_path)
-    for program, word in [("/nonexistent", "cannot be started"), ("/bin/false", "workers do not start"), ("/bin/echo", "it said what no worker says")]:
-        with Run("run", path, *MEM, "--executor", "processes", "--executor-option", f"program={program}", "--retries", "1") as run:
+    words = ["cannot be started", "workers do not start", "it said what no worker says"]
+    if executor != "processes":
+        # What a shell says of a program that is not there; false ends so, too, and whoever ends well has to leave a report.
+        words = ["ended with code 127", "ended with code 1 ", "storage holds no report of the task"]
+    args, env = on(executor)
+    path = prepare(tmp_path, count=4)
+    for program, word in zip(("/nonexistent", "/bin/false", "/bin/echo"), words):
+        with Run("run", path, *args, "--executor-option", f"program={program}", "--retries", "1", env=env) as run:
             run.failed(word)
+    nothing_published(tmp_path)
 
 
 def test_nobody_is_left_behind(tmp_path, on):
@@ -342,7 +317,11 @@ def test_a_worker_without_network(tmp_path, through, remote, single, executor):
     args, env = through(executor, NO_NETWORK)
     with Run("run", path, *args, env={**env, **remote.env}) as run:
         run.ok()
-    assert (tmp_path / "once").exists()
+    said = (tmp_path / "said").read_text()
+    assert f"nothing answers at {remote.proxy.url}" in said and "Network is unreachable" in said, said
+    # Its tasks, and no others, were run again.
+    assert run.errors.count("failed (lost worker)") == (4 if executor == "slurm" else 8), run.errors
+    assert run.errors.count("ended with code 1 (it could not start)") == run.errors.count("again in")
     clean(tmp_path, single)
 
 
@@ -545,29 +524,49 @@ def test_a_worker_that_is_told_to_stop(tmp_path, remote):
 # Options
 
 
-def test_options_are_checked(tmp_path):
+# Of each executor, what a pipeline may not choose for whoever runs it.
+PRIVATE = {
+    "processes": ["program"],
+    "command": ["command", "program"],
+    "slurm": ["program", "sbatch", "logs", "account"],
+    "kubernetes": [
+        "image", "namespace", "service_account", "env", "env_secrets", "env_configs", "claims", "labels", "pull_secrets", "user", "kubeconfig", "context", "endpoint",
+    ],
+    "aws-batch": ["queue", "definition", "env", "region", "profile", "endpoint"],
+    "lambda": ["function", "region", "profile", "endpoint"],
+}  # fmt: skip
+WRONG = [
+    ("processes", ["proceses=2"], "it has processes"),
+    ("processes", ["processes=0"], "processes=0 is not a whole number from 1 to 4096"),
+    ("processes", ["threads=4097"], "threads=4097 is not a whole number from 1 to 4096"),
+    ("slurm", ["threads=1000000"], "from 1 to 4096"),
+    ("command", ["command={worker}", "parallel=9223372036854775807"], "parallel=9223372036854775807 is not a whole number from 1 to 2147483647"),
+    ("command", ["command={worker}", "tasks=18446744073709551615"], "from 1 to 2147483647"),
+    ("threads", ["x=1"], "no option 'x'"),
+    ("command", [], "command=..."),
+    ("command", ["command=true"], "{worker}"),
+    ("cloud", [], "possible values"),
+    ("processes", ["mem=much"], "a size"),
+]
+
+
+@pytest.mark.parametrize(
+    "name, given, word",
+    [*WRONG, *((e, {k: "x"}, f"'{k}' cannot be set in a pipeline") for e, keys in PRIVATE.items() for k in keys), ("processes", {"processes": 1}, None)],
+)  # fmt: skip
+def test_options_are_checked(tmp_path, name, given, word):
     """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
-    path = prepare(tmp_path)
-    for args, word in [
-        (["--executor", "processes", "--executor-option", "proceses=2"], "it has processes"),
-        (["--executor", "processes", "--executor-option", "processes=0"], "at least 1"),
-        (["--executor", "threads", "--executor-option", "x=1"], "no option 'x'"),
-        (["--executor", "command"], "command=..."),
-        (["--executor", "command", "--executor-option", "command=true"], "{worker}"),
-        (["--executor", "cloud"], "possible values"),
-        (["--executor", "processes", "--executor-option", "mem=much"], "a size"),
-    ]:
-        chunkwise("run", path, *args).failed(word)
-    path = tmp_path / "pipeline.json"
-    document = json.loads(path.read_text())
-    document["spec"] |= {"executor": "command", "executor_options": {"command": "touch /tmp/harm"}}
-    path.write_text(json.dumps(document))
-    chunkwise("run", path).failed("may not say what is executed")
-    document["spec"] |= {"executor": "processes", "executor_options": {"processes": 1}}
-    path.write_text(json.dumps(document))
-    with Run("run", path, *MEM, "--json") as run:
-        run.ok()
-    assert json.loads(run.stdout)["executor"] == "processes"
+    if isinstance(given, list):
+        path = write_pipeline(tmp_path, {}, {"x": "arange(0, 4)"}, {"out.zarr/x": "x"})
+        chunkwise("run", path, "--executor", name, *(w for o in given for w in ("--executor-option", o))).failed(word)
+        return
+    path = write_pipeline(tmp_path, {}, {"x": "arange(0, 4)"}, {"out.zarr/x": "x"}, spec={"executor": name, "executor_options": given})
+    done = chunkwise("run", path, *MEM, "--json")
+    if word is None:
+        assert done.ok().report["executor"] == name
+    else:
+        done.failed(word, "what is executed, where, and with whose rights", f"--executor-option {next(iter(given))}=")
+        assert not (tmp_path / "out.zarr").exists()
 
 
 def test_the_table_is_of_these_tests():

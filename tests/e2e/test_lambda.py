@@ -5,8 +5,8 @@ comes of it.
 """
 
 import json
-import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -16,28 +16,30 @@ import time
 import obstore
 import pytest
 import yaml
-from faults import Run, files, prepare
+from faults import MEM, Run, files, prepare
 from harness import chunkwise
 from services import FaultProxy, MiniStack
-from services.function import FAILS_AT_FIRST, IN_CGROUP, Function, stripped
+from services.containers import killed_for_memory, memory_group, remove_group
+from services.function import FAILS_AT_FIRST, IN_CGROUP, OTHER, WITHOUT_NETWORK, Function, stripped
+from services.servers import stored, upload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUCKET = "functions"
-MEM = ["--allowed-mem", "300MB"]
 EVENT = "chunkwise-event/1"
 
 
 @pytest.fixture(scope="module")
 def aws():
     with MiniStack() as server:
-        server.create_bucket(BUCKET)
         yield server
 
 
 @pytest.fixture(scope="module")
-def store(aws):
-    keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
-    return obstore.store.S3Store(BUCKET, endpoint=aws.url, **keys)
+def store(aws, prepared_run):
+    """A bucket with the input of `prepare`."""
+    store = aws.bucket(BUCKET)
+    upload(store, prepared_run / "in.zarr", "in.zarr")
+    return store
 
 
 @pytest.fixture(scope="module")
@@ -55,33 +57,6 @@ def function(aws, program):
 def proxy(aws):
     with FaultProxy(aws.url) as proxy:
         yield proxy
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory, store):
-    """The outputs of `prepare` as one thread computes them; its input is uploaded."""
-    folder = tmp_path_factory.mktemp("reference")
-    chunkwise("run", prepare(folder), *MEM, "--workers", "1").ok()
-    upload(store, folder / "in.zarr", "in.zarr")
-    return files(folder / "out.zarr")
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory):
-    """The output of `prepare` with a single one."""
-    folder = tmp_path_factory.mktemp("single")
-    chunkwise("run", prepare(folder, single=True), *MEM, "--workers", "1").ok()
-    return files(folder / "out.zarr")
-
-
-def upload(store, folder, prefix):
-    for name, data in files(folder).items():
-        obstore.put(store, f"{prefix}/{name}", data)
-
-
-def stored(store, prefix):
-    found = [o["path"] for page in obstore.list(store, prefix=prefix) for o in page]
-    return {p.removeprefix(f"{prefix}/"): bytes(obstore.get(store, p).bytes()) for p in found}
 
 
 class Case:
@@ -122,7 +97,7 @@ class Case:
 
 
 @pytest.fixture
-def case(aws, store, reference, tmp_path, request):
+def case(aws, store, tmp_path, request):
     def make(**options):
         return Case(aws, store, tmp_path, f"{request.node.name[8:40]}-{time.time_ns() % 10**9}".replace("[", "-").replace("]", ""), **options)
 
@@ -191,6 +166,24 @@ def test_on_lambda_resume(case, function, reference, proxy, aws, program):
     c.same(reference)
 
 
+def test_on_lambda_a_killed_driver(case, aws, program, proxy, reference):
+    """The driver is killed (signal 9): the run can be resumed at once."""
+    c = case()
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/", hang=True)
+    with Function(aws, "orphan", program, [f"s3://{BUCKET}"], timeout=30, s3=proxy.url) as f:
+        with c.run(f) as run:
+            run.until(lambda: rule.hits)
+            run.signal(signal.SIGKILL)
+            run.end()
+        # The functions of the first driver are still at work.
+        rule.times = 0
+        began = time.monotonic()
+        with c.run(f, resume=True) as run:
+            run.ok()
+        assert time.monotonic() - began < 25
+    c.same(reference)
+
+
 @pytest.mark.parametrize("times", [1, 2, None])
 def test_on_lambda_a_request_that_fails(case, aws, program, proxy, single, times):
     """A server answers one request, two, or all of a chunk with an error: the task is tried again; the fourth time the run stops and names the chunk."""
@@ -208,6 +201,28 @@ def test_on_lambda_a_request_that_fails(case, aws, program, proxy, single, times
         if not times:
             with c.run(f, resume=True) as run:
                 run.ok()
+    c.same(single)
+
+
+def test_on_lambda_bad_data(case, function):
+    """A chunk of the input is cut off: the run stops at once and names the chunk."""
+    c = case(single=True, side=60)
+    key = f"{c.prefix}/in.zarr/c/2/0/0"
+    obstore.put(c.store, key, bytes(obstore.get(c.store, key).bytes())[:100])
+    with c.run(function) as run:
+        run.failed("in.zarr", "c/2/0/0")
+    assert "again in" not in run.errors, run.errors
+    c.nothing_published()
+
+
+def test_on_lambda_a_busy_store(case, aws, program, proxy, single):
+    """The store throttles (503) and drops connections in the middle of an answer: requests are repeated, and no task fails."""
+    c = case(single=True)
+    chunk = f"{BUCKET}/in.zarr/c/30/0/0"
+    rules = [proxy.rule(method="GET", path=chunk, status=503, times=2), proxy.rule(method="GET", path=chunk, drop_after=500, times=2)]
+    with Function(aws, "patient", program, [f"s3://{BUCKET}"], s3=proxy.url) as f, c.run(f, report=True) as run:
+        run.ok()
+    assert [r.hits for r in rules] == [2, 2] and json.loads(run.stdout)["retries"] == 0
     c.same(single)
 
 
@@ -270,24 +285,66 @@ def test_on_lambda_functions_that_die(case, aws, program, tmp_path, single):
     c.same(single)
 
 
-class Killed(FaultProxy):
-    """The emulator only says that a program has ended. Where the kernel has killed it for memory, this says what Lambda says then."""
+def test_on_lambda_a_program_that_ends_at_once(case, aws, program):
+    """The program of the workers is missing, ends at once, or is another one: the run stops and says so."""
+    c = case(single=True)
+    for name, wrapper, said in [("ends", "exit 7", "code 7"), ("missing", "exec /nonexistent", "code 127")]:
+        with Function(aws, name, program, [f"s3://{BUCKET}"], wrapper=f"#!/bin/sh\n{wrapper}\n") as f, c.run(f, "--retries", "1") as run:
+            run.failed("exited during init", said, "--resume")
+    # The function answers, but it is none of ours.
+    with Function(aws, "other", program, [f"s3://{BUCKET}"], wrapper=OTHER) as f, c.run(f) as run:
+        run.failed("does not answer as chunkwise-lambda does", "hello")
+    c.nothing_published()
 
-    cgroup = None
+
+def test_on_lambda_two_drivers(case, aws, program, proxy, single):
+    """A second driver starts the same plan: it stops before it touches anything and names the first."""
+    c = case(single=True)
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True, times=1)
+    with Function(aws, "both", program, [f"s3://{BUCKET}"], timeout=5, s3=proxy.url) as f, c.run(f) as first:
+        first.until(lambda: rule.hits)
+        for flag in ("--resume", "--overwrite"):
+            with c.run(f, flag) as second:
+                second.failed("another process runs this plan", f"process {first.process.pid}")
+        first.ok()
+    c.same(single)
+
+
+def test_on_lambda_without_network(case, aws, program, tmp_path, single):
+    """A worker has no network: it cannot read, and says so or ends; its tasks are run by others."""
+    c = case(single=True)
+    once = tmp_path / "once"
+    with Function(aws, "alone", program, [f"s3://{BUCKET}"], wrapper=WITHOUT_NETWORK, timeout=5, CHUNKWISE_TEST_ONCE=str(once)) as f:
+        with c.run(f) as run:
+            run.ok()
+    assert "client error (Connect)" in (once / "said").read_text() and "failed (lost worker)" in run.errors, run.errors
+    c.same(single)
+
+
+class Changed(FaultProxy):
+    """Passes on what `change` makes of the body of an answer."""
 
     async def _pass_on(self, line, headers, body, writer, seen, drop_after):
+        if drop_after is not None:
+            return await super()._pass_on(line, headers, body, writer, seen, drop_after)
         kept = Kept()
         goes_on = await super()._pass_on(line, headers, body, kept, seen, drop_after)
         head, _, answer = kept.data.partition(b"\r\n\r\n")
-        control = pathlib.Path(f"/sys/fs/cgroup/memory/{self.cgroup}/memory.oom_control")
-        if control.exists() and "oom_kill 0" not in control.read_text():
-            told = b"Runtime exited before returning a response"
-            new = answer.replace(told, b"RequestId: 1 Error: Runtime exited with error: signal: killed")
-            head = head.replace(f"content-length: {len(answer)}".encode(), f"content-length: {len(new)}".encode())
-            answer = new
-        writer.write(head + b"\r\n\r\n" + answer)
+        new = self.change(seen, answer)
+        head = head.replace(f"content-length: {len(answer)}".encode(), f"content-length: {len(new)}".encode())
+        writer.write(head + b"\r\n\r\n" + new)
         await writer.drain()
         return goes_on
+
+
+class Killed(Changed):
+    """The emulator only says that a program has ended. Where the kernel has killed it for memory, this says what Lambda says then."""
+
+    group = None
+
+    def change(self, seen, answer):
+        told = b"Runtime exited before returning a response"
+        return answer.replace(told, b"RequestId: 1 Error: Runtime exited with error: signal: killed") if killed_for_memory(self.group) else answer
 
 
 class Kept:
@@ -303,25 +360,18 @@ class Kept:
         pass
 
 
-@pytest.mark.skipif(not os.access("/sys/fs/cgroup/memory", os.W_OK), reason="no memory cgroups (version 1) of which there may be new ones")
 def test_on_lambda_out_of_memory(case, aws, program, function):
     """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
     c = case(single=True, side=800)
-    group = f"chunkwise-lambda-{os.getpid()}"
-    variables = {"CHUNKWISE_TEST_CGROUP": group, "CHUNKWISE_TEST_LIMIT": str(14 << 20)}
+    group = memory_group(14 << 20)
+    variables = {"CHUNKWISE_TEST_CGROUP": str(group)}
     try:
         with Killed(aws.url) as killed, Function(aws, "small", program, [f"s3://{BUCKET}"], wrapper=IN_CGROUP, **variables) as f:
-            killed.cgroup = group
+            killed.group = group
             with c.run(f, env={"AWS_ENDPOINT_URL_LAMBDA": killed.url}, options=["concurrency=1"]) as run:
                 run.failed("killed for using too much memory", "signal: killed", "projected to need", "held to 536.9 MB")
     finally:
-        end = time.monotonic() + 10
-        while time.monotonic() < end:
-            try:
-                pathlib.Path(f"/sys/fs/cgroup/memory/{group}").rmdir()
-                break
-            except OSError:
-                time.sleep(0.1)
+        remove_group(group, 10)
     assert run.errors.count("failed (resource)") >= 1
     c.nothing_published()
     with c.run(function, resume=True) as run:
@@ -359,6 +409,28 @@ def test_on_lambda_lost_answers(case, function, proxy, reference):
         run.ok()
     assert rule.hits == 5 and "again in" not in run.errors, run.errors
     c.same(reference)
+
+
+class Shortened(Changed):
+    """The reports of functions, which the driver reads, are cut off after so many bytes."""
+
+    length = 0
+
+    def change(self, seen, answer):
+        return answer[: self.length] if seen.method == "GET" and re.search(r"/reports/.*jsonl$", seen.path) else answer
+
+
+@pytest.mark.parametrize("length", [0, 300])
+def test_on_lambda_lost_answers_and_reports(case, aws, function, single, length):
+    """The answer of a function is lost, and its reports are cut off or empty: its tasks count as not done, and are run again."""
+    c = case(single=True)
+    with Shortened(aws.url) as proxy:
+        proxy.length = length
+        rule = proxy.rule(method="POST", path="/invocations", drop_after=0, times=2)
+        with c.run(function, env={"AWS_ENDPOINT_URL": proxy.url}) as run:
+            run.ok()
+    assert rule.hits == 2 and run.errors.count("failed (lost worker)") >= 2 and "answer of the function was lost" in run.errors, run.errors
+    c.same(single)
 
 
 def test_on_lambda_errors_of_the_service(case, function, proxy, reference):
@@ -473,7 +545,7 @@ def pipeline(name, **changes):
     }
 
 
-def test_without_a_driver(function, store, reference, tmp_path):
+def test_without_a_driver(function, store, tmp_path):
     """Plan, run every batch, finish: what a state machine does. The outputs are those of a local run, and of each action there is an answer."""
     name = f"detached-{time.time_ns()}"
     document = pipeline(name)
@@ -506,17 +578,36 @@ def test_without_a_driver(function, store, reference, tmp_path):
     assert not error and cleaned["objects"] > 0 and not stored(store, f"{name}/work")
 
 
-def test_a_run_that_is_cancelled(function):
-    """After `cancel` functions hand back what they are given."""
+def test_a_run_that_is_cancelled(aws, store, program, proxy):
+    """After `cancel` functions hand back what they are given, also what hangs, long before their time is up."""
     name = f"cancelled-{time.time_ns()}"
-    planned = function.invoke({"format": EVENT, "action": "plan", "document": pipeline(name)})[0]
-    run = {"format": EVENT, "plan": planned["plan"], "hash": planned["hash"]}
-    assert not function.invoke({**run, "action": "cancel"})[1]
-    assert function.invoke({**run, "action": "status"})[0]["state"] == "cancelled"
-    event = {**run, "action": "run_tasks", "stage": 0, "tasks": [planned["stages"][0]["batches"][0]], "strict": True}
-    # The first tasks may be over before the note is seen; a loop would end soon.
-    kinds = {refused(function, event)[0] if function.invoke(event)[1] else "" for _ in range(3)}
-    assert kinds <= {"", "Refused"}
+    rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/", hang=True)
+    with Function(aws, "told", program, [f"s3://{BUCKET}"], s3=proxy.url, timeout=60) as function:
+        planned = function.invoke({"format": EVENT, "action": "plan", "document": pipeline(name)})[0]
+        run = {"format": EVENT, "plan": planned["plan"], "hash": planned["hash"]}
+        assert not function.invoke({**run, "action": "cancel"})[1]
+        assert function.invoke({**run, "action": "status"})[0]["state"] == "cancelled"
+        tasks = [planned["stages"][0]["batches"][0]]
+        event = {**run, "action": "run_tasks", "stage": 0, "tasks": tasks}
+        began = time.monotonic()
+        answer, error, _ = function.invoke(event)
+        assert not error and answer["cancelled"] and not answer["complete"] and answer["rest"] and "failed" not in answer, answer
+        assert answer["done"] + sum(b - a for a, b in answer["rest"]) == tasks[0][1] - tasks[0][0], answer
+        # A state machine is told that there is nothing to try again.
+        assert refused(function, {**event, "strict": True}, "the run was cancelled")[0] == "Refused"
+        assert time.monotonic() - began < 30 and rule.hits > 0
+        rule.times = 0
+    assert not stored(store, f"{name}/out.zarr")
+
+
+def test_reports_that_cannot_be_read_at_once(case, function, proxy, reference):
+    """Where the driver looks at storage for what has become of tasks, a report that it cannot read now is read later, and nothing is run again."""
+    c = case(retries=0)
+    rule = proxy.rule(method="GET", path="/reports/.*jsonl", status=503, times=3)
+    with c.run(function, env={"AWS_ENDPOINT_URL": proxy.url}, options=["invoke=async", "poll=0.3"]) as run:
+        run.ok()
+    assert rule.hits == 3 and "again in" not in run.errors and "at the next look" in run.errors, run.errors
+    c.same(reference)
 
 
 BAD_EVENTS = {

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise, read_array, values, write_array, write_pipeline
+from harness import chunkwise, read_array, values, write_array, write_large, write_pipeline
+from zarr.codecs import BloscCodec
 
 PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
 MB = 1_000_000
@@ -20,14 +21,10 @@ def measured(folder, *args):
 
 
 @pytest.fixture(scope="module")
-def big(tmp_path_factory):
+def big(large):
     """Two arrays of 320 MB as (time, y, x) in chunks of 8 MB, and a tall matrix of 320 MB."""
-    folder = tmp_path_factory.mktemp("big")
-    for seed, name in enumerate("uv"):
-        array = zarr.create_array(str(folder / "in.zarr" / name), shape=(400, 400, 500), chunks=(10, 400, 500), dtype="float32", compressors=None, dimension_names=["time", "y", "x"])
-        rng = np.random.default_rng(seed)
-        for start in range(0, 400, 10):
-            array[start : start + 10] = rng.standard_normal((10, 400, 500), dtype="float32")
+    folder = large
+    write_large(folder, "v", 1)
     array = zarr.create_array(str(folder / "in.zarr" / "a"), shape=(100_000, 400), chunks=(2_500, 400), dtype="float64", compressors=None)
     rng = np.random.default_rng(9)
     for start in range(0, 100_000, 2_500):
@@ -92,7 +89,23 @@ def test_every_task_stays_under_its_projection(big, tmp_path, name):
     expression, options, _ = WORK[name]
     inputs = {n: str(big / "in.zarr" / n) for n in "uva"}
     path = write_pipeline(tmp_path, inputs, {"r": expression}, {"out.zarr/r": {"array": "r", **options}})
-    report = chunkwise("run", path, "--allowed-mem", "200MB", "--json", "--keep").ok().report
+    every_task_stays_under_its_projection(tmp_path, path)
+
+
+@pytest.mark.parametrize("block", [0, 4 << 20])
+@pytest.mark.parametrize("chunks", [(50, 400, 250), (50, 200, 250)], ids=["in-place", "apart"])
+def test_tasks_over_large_encoded_chunks(tmp_path, chunks, block):
+    """Whole chunks are decoded where they belong if there they are one run, whatever the blocks of Blosc are."""
+    x = np.random.default_rng(2).integers(0, 1 << 30, (150, 400, 250)).astype("float64")
+    write_array(tmp_path / "in.zarr/x", x, chunks, ["time", "y", "x"], compressors=BloscCodec(cname="lz4", clevel=1, blocksize=block))
+    outputs = {"out.zarr/r": {"array": "x", "chunks": {"time": -1, "y": 50, "x": 50}}}
+    path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, {}, outputs)
+    every_task_stays_under_its_projection(tmp_path, path, "260MB")
+    np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), x)
+
+
+def every_task_stays_under_its_projection(tmp_path, path, budget="200MB"):
+    report = chunkwise("run", path, "--allowed-mem", budget, "--json", "--keep").ok().report
     file = tmp_path / "work" / report["id"] / "plan.json"
     plan = json.loads(file.read_text())
     program = program_itself(tmp_path)

@@ -13,20 +13,15 @@ import obstore.store
 import pytest
 import xarray
 import zarr
+from faults import files
 from harness import assert_close, binary, chunkwise, values, write_array
-from services import Azurite, FaultProxy, GcsFake, MiniStack, RcloneS3, WebServer
-from services.servers import s3_env
+from services import Azurite, FaultProxy, GcsFake, RcloneS3, WebServer
+from services.servers import s3_env, stored
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHAPE = (40, 120, 100)
 # No credentials of whoever runs the tests, and none of the machine.
 CLEAN = {k: "" for k in os.environ if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
-
-
-@pytest.fixture(scope="session")
-def s3():
-    with MiniStack() as server:
-        yield server
 
 
 @pytest.fixture
@@ -65,15 +60,7 @@ class Bucket:
             obstore.put(self.obstore, f"{to}{path.relative_to(folder).as_posix()}", path.read_bytes())
 
     def objects(self, prefix):
-        found = {}
-        for page in obstore.list(self.obstore, prefix + "/"):
-            for meta in page:
-                found[meta["path"][len(prefix) + 1 :]] = bytes(obstore.get(self.obstore, meta["path"]).bytes())
-        return found
-
-
-def files(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in pathlib.Path(folder).rglob("*") if p.is_file()}
+        return stored(self.obstore, prefix)
 
 
 def inputs(folder):
@@ -211,6 +198,25 @@ def test_many_requests_are_under_way(prepared, proxy):
     assert proxy.most_active >= 8
     assert seconds < requests * 0.05 / 2, f"{requests} requests took {seconds:.1f} s, as if one after another"
     assert data_of(prepared.objects("out.zarr")) == data_of(prepared.local)
+
+
+def test_nothing_waits_for_one_answer(bucket, proxy, tmp_path):
+    """A reduction asks for many chunks before the first is there, and a second task begins while the first one waits."""
+    x = values(3, (24, 200, 400), "float64")
+    write_array(tmp_path / "in.zarr", x, (1, 100, 400), ["time", "y", "x"])
+    bucket.upload(tmp_path / "in.zarr", "in.zarr/")
+    proxy.latency = 0.2
+    path = tmp_path / "p.json"
+    source, out = bucket.url("in.zarr"), bucket.url("out.zarr")
+    outputs = {out: {"array": "mean(x, axis=0)", "chunks": {"y": 100, "x": 400}}}
+    path.write_text(json.dumps({"inputs": {"x": source}, "outputs": outputs, "spec": {"work_dir": str(tmp_path / "work")}}))
+    run(path, bucket.through(proxy), "--workers", "1").ok()
+    asked = sorted(s.start for s in proxy.seen if "/in.zarr/c/" in s.path)
+    stored = [s for s in proxy.seen if s.method == "PUT" and "/out.zarr/c/" in s.path]
+    assert (len(asked), len(stored)) == (48, 2)
+    assert asked[-1] - asked[0] < 0.2, "a chunk was asked for when another was there"
+    mean = x.astype("longdouble").mean(axis=0).astype("float64")
+    assert_close(zarr.open_array(bucket.zarr_store("out.zarr"), mode="r")[:], mean, scale=1.0)
 
 
 def test_no_needless_requests(prepared, proxy):

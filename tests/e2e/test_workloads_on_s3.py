@@ -6,18 +6,18 @@ import pathlib
 import subprocess
 import sys
 
-import obstore
 import pytest
 from faults import Run, files
-from harness import binary, chunkwise
-from services import BatchApi, KubernetesApi, MiniStack
-from services.servers import s3_env
-from test_container import IMAGE, MIB, podman  # noqa: F401
+from harness import chunkwise
+from services import MiniStack
+from services.podman import IMAGE
+from services.servers import stored, upload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORKLOADS = ["quadratic_means", "vorticity", "tem", "climatology", "rechunk", "ata"]
 EXECUTORS = ["threads", "processes", "slurm", "kubernetes", "aws-batch", "container"]
 ALLOWED = 120_000_000
+MIB = 1 << 20
 CLEAN = {k: "" for k in os.environ if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
 
 
@@ -33,11 +33,8 @@ class Workload:
         here.write_text(self.text.replace("data/", f"{folder}/data/").replace("../out/", f"{folder}/out/"))
         chunkwise("run", here, "--allowed-mem", ALLOWED, "--workers", "1", "--work-dir", folder / "work").ok()
         self.expected = files(folder / "out")
-        options = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
-        server.create_bucket(self.bucket)
-        self.store = obstore.store.S3Store(self.bucket, endpoint=server.url, **options)
-        for key, data in files(folder / "data").items():
-            obstore.put(self.store, f"data/{key}", data)
+        self.store = server.bucket(self.bucket)
+        upload(self.store, folder / "data", "data")
 
     @property
     def bucket(self):
@@ -57,11 +54,7 @@ class Workload:
         return {**CLEAN, **self.server.env}
 
     def objects(self, prefix):
-        found = {}
-        for page in obstore.list(self.store, prefix + "/"):
-            for meta in page:
-                found[meta["path"][len(prefix) + 1 :]] = bytes(obstore.get(self.store, meta["path"]).bytes())
-        return found
+        return stored(self.store, prefix)
 
 
 @pytest.fixture(scope="module", params=WORKLOADS)
@@ -100,18 +93,6 @@ def start(request, executor, workload, path):
     with Run("run", path, *args, "--json", env=env) as run:
         run.ok()
     return json.loads(run.stdout)
-
-
-@pytest.fixture
-def kubernetes():
-    with KubernetesApi({"chunkwise:test": [binary()]}) as api:
-        yield api
-
-
-@pytest.fixture
-def batch():
-    with BatchApi({"chunkwise:test": [binary()]}) as api:
-        yield api
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

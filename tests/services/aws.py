@@ -96,12 +96,14 @@ class Stack:
         states.start_execution(stateMachineArn=self.outputs["StateMachine"], name=name, input=json.dumps(event))
         return self.wait(name)
 
+    def keys(self, bucket, prefix):
+        pages = self.aws.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [o["Key"] for p in pages for o in p.get("Contents", [])]
+
     def objects(self, bucket, prefix):
         """Every object under a prefix, by what comes after it."""
         s3 = self.aws.client("s3")
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        keys = [o["Key"] for p in pages for o in p.get("Contents", [])]
-        return {k.removeprefix(prefix): s3.get_object(Bucket=bucket, Key=k)["Body"].read() for k in keys}
+        return {k.removeprefix(prefix): s3.get_object(Bucket=bucket, Key=k)["Body"].read() for k in self.keys(bucket, prefix)}
 
     def destroy(self):
         """As documented: what is in the bucket goes first."""

@@ -35,6 +35,8 @@ class BatchApi(Api):
         self.memory = None
         self.denied, self.used, self.submitted = set(), set(), []
         self.jobs, self.containers = {}, {}
+        # Of the first array, which children were told of by which operation, and the size of the largest answer with each.
+        self.children_told = {"DescribeJobs": {}, "ListJobs": {}}
 
     # HTTP
 
@@ -129,7 +131,16 @@ class BatchApi(Api):
                 for child in self._children(job["jobId"]):
                     counts[child["status"]] = counts.get(child["status"], 0) + 1
                 job["arrayProperties"] = job["arrayProperties"] | {"statusSummary": counts}
+        self._told("DescribeJobs", found)
         return {"jobs": found}
+
+    def _told(self, operation, jobs):
+        first = next(iter(self.jobs), None)
+        for job in jobs:
+            parent, _, index = job["jobId"].partition(":")
+            if parent == first and index:
+                told = self.children_told[operation]
+                told[int(index)] = max(told.get(int(index), 0), len(jobs))
 
     def _children(self, job_id):
         return [j for j in self.jobs.values() if j.get("_parent") == job_id]
@@ -153,6 +164,7 @@ class BatchApi(Api):
             raise Refused(400, "ClientException", "one of jobQueue, arrayJobId, multiNodeJobId is required")
         start, limit = int(r.get("nextToken", "0")), min(r.get("maxResults", 100), self.page)
         out = {"jobSummaryList": [self._summary(j) for j in found[start : start + limit]]}
+        self._told("ListJobs", out["jobSummaryList"])
         return out | ({"nextToken": str(start + limit)} if len(found) > start + limit else {})
 
     @staticmethod

@@ -16,11 +16,47 @@ from .servers import MissingService
 GROUPS = ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (pathlib.Path("/sys/fs/cgroup"), "memory.max"))
 
 
+def memory_group(memory):
+    """A new cgroup of either version whose processes are held to so many bytes together. What enters it writes itself to `cgroup.procs`."""
+    for folder, limit in GROUPS:
+        path = folder / f"chunkwise-test-{uuid.uuid4().hex[:12]}"
+        try:
+            path.mkdir()
+            (path / limit).write_text(str(memory))
+            return path
+        except OSError:
+            if path.exists():
+                path.rmdir()
+    raise MissingService("no memory group can be made: run the tests as root, with cgroups that may be written")
+
+
+def killed_for_memory(group):
+    """True if the kernel has killed a process of a group for its memory."""
+    for name in ("memory.oom_control", "memory.events"):
+        file = group / name
+        lines = file.read_text().splitlines() if file.exists() else []
+        if any(line.split()[0] == "oom_kill" and int(line.split()[1]) > 0 for line in lines):
+            return True
+    return False
+
+
+def remove_group(group, seconds):
+    """Removes a group as soon as its last process has ended."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return group.rmdir()
+        except OSError:
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.01)
+
+
 class Container:
     """One process, held to `memory` bytes. `poll()` gives its exit code when it has ended; then `oom` says if memory was the reason."""
 
     def __init__(self, words, env, memory=None):
-        self.group = self._group(memory) if memory else None
+        self.group = memory_group(memory) if memory else None
         self.oom, self.code, self.deadline = False, None, None
         self.log = tempfile.TemporaryFile()
         # The shell enters the group and becomes the command, so that nothing of the command runs outside.
@@ -29,19 +65,6 @@ class Container:
             [*enter, *words], env={"PATH": os.defpath, "TMPDIR": "/tmp", **env}, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
             start_new_session=True, cwd="/",
         )  # fmt: skip
-
-    @staticmethod
-    def _group(memory):
-        for folder, limit in GROUPS:
-            path = folder / f"chunkwise-test-{uuid.uuid4().hex[:12]}"
-            try:
-                path.mkdir()
-                (path / limit).write_text(str(memory))
-                return path
-            except OSError:
-                if path.exists():
-                    path.rmdir()
-        raise MissingService("no memory group can be made: run the tests as root, with cgroups that may be written")
 
     def poll(self):
         if self.code is None and self.process.poll() is not None:
@@ -52,18 +75,9 @@ class Container:
         return self.code
 
     def _close(self):
-        if self.group is None:
-            return
-        for name in ("memory.oom_control", "memory.events"):
-            file = self.group / name
-            lines = file.read_text().splitlines() if file.exists() else []
-            self.oom |= any(line.split()[0] == "oom_kill" and int(line.split()[1]) > 0 for line in lines)
-        for _ in range(50):
-            try:
-                self.group.rmdir()
-                break
-            except OSError:
-                time.sleep(0.01)
+        if self.group is not None:
+            self.oom = killed_for_memory(self.group)
+            remove_group(self.group, 0.5)
 
     def _signal(self, number):
         try:

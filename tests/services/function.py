@@ -46,9 +46,25 @@ def archive(files):
 
 # Holds the program to less memory than Lambda's emulator says: the emulator has no limit of its own.
 IN_CGROUP = """#!/bin/sh
-group=/sys/fs/cgroup/memory/$CHUNKWISE_TEST_CGROUP
-mkdir -p "$group" && echo "$CHUNKWISE_TEST_LIMIT" >"$group/memory.limit_in_bytes" && echo $$ >"$group/cgroup.procs" || exit 3
+echo $$ >"$CHUNKWISE_TEST_CGROUP/cgroup.procs" || exit 3
 exec "$(dirname "$0")/program"
+"""
+
+# The first environment has no network, also not to the service that gives it invocations.
+WITHOUT_NETWORK = """#!/bin/sh
+if mkdir "$CHUNKWISE_TEST_ONCE" 2>/dev/null; then exec unshare --net "$(dirname "$0")/program" >"$CHUNKWISE_TEST_ONCE/said" 2>&1; fi
+exec "$(dirname "$0")/program"
+"""
+
+# Another program, which greets whatever it is asked.
+OTHER = """#!/usr/bin/env python3
+import os, urllib.request
+runtime = f"http://{os.environ['AWS_LAMBDA_RUNTIME_API']}/2018-06-01/runtime/invocation"
+while True:
+    with urllib.request.urlopen(f"{runtime}/next") as event:
+        number = event.headers["Lambda-Runtime-Aws-Request-Id"]
+        event.read()
+    urllib.request.urlopen(f"{runtime}/{number}/response", data=b'"hello"').close()
 """
 
 # Ends at once as often as there is a file to remove.

@@ -10,6 +10,8 @@ import tempfile
 
 from .servers import CACHE, MissingService
 
+# The image that tests are run with.
+IMAGE = "localhost/chunkwise:test"
 PACKAGES = ["podman", "buildah", "runc", "conmon", "uidmap", "netavark", "iptables"]
 HOW = "apt-get install --no-install-recommends " + " ".join(PACKAGES)
 

@@ -13,6 +13,8 @@ import time
 import urllib.error
 import urllib.request
 
+import obstore
+
 CACHE = pathlib.Path(os.environ.get("CHUNKWISE_CACHE", pathlib.Path.home() / ".cache" / "chunkwise"))
 
 
@@ -133,6 +135,25 @@ class MiniStack(Server):
 
     def create_bucket(self, name):
         urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10).close()
+
+    def bucket(self, name):
+        """A new bucket, for `upload` and `stored`."""
+        self.create_bucket(name)
+        keys = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "client_options": {"allow_http": True}}
+        return obstore.store.S3Store(name, endpoint=self.url, **keys)
+
+
+def upload(store, folder, prefix):
+    """Puts every file of a folder under a prefix."""
+    folder = pathlib.Path(folder)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        obstore.put(store, f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+
+def stored(store, prefix):
+    """Every object under a prefix, by what comes after it."""
+    found = [o["path"] for page in obstore.list(store, f"{prefix}/") for o in page]
+    return {p.removeprefix(f"{prefix}/"): bytes(obstore.get(store, p).bytes()) for p in found}
 
 
 def s3_env(url, key="test", secret="test"):

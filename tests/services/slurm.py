@@ -52,6 +52,9 @@ MinRAMSpace=4
 """
 
 
+MEMORY = pathlib.Path("/sys/fs/cgroup/memory")
+
+
 class Slurm:
     """`with Slurm() as slurm: ... slurm.env ...`"""
 
@@ -61,6 +64,8 @@ class Slurm:
     def __enter__(self):
         if missing := [p for p in PROGRAMS if not self._find(p)]:
             self._install(missing)
+        if not os.access(MEMORY, os.W_OK):
+            raise MissingService(f"{MEMORY} is not there or not writable: this Slurm holds jobs to their memory by cgroups of version 1, as root")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
         for name in ("state", "spool"):

@@ -1,7 +1,8 @@
 //! Coordinate arrays beside the outputs, so that xarray opens them with their labels.
 
+use crate::Error;
 use crate::provenance::{Origin, Provenance};
-use crate::{Error, checksums};
+use chunkwise_executor::checksums;
 use chunkwise_kernels::Block;
 use chunkwise_ops::Array;
 use chunkwise_storage::{

@@ -18,7 +18,6 @@
 //! Beneath are [`open`], which gives the lazy [`Array`] of a stored one, and the functions of [`ops`] on such arrays. [`pipeline`] does
 //! the same for pipeline files, and [`verify_store`] proves that a store is whole. There are complete programs in `examples/rust`.
 
-mod checksums;
 mod coordinates;
 pub mod detached;
 mod expr;
@@ -28,8 +27,8 @@ mod provenance;
 mod session;
 mod verify;
 
-pub use checksums::CHECKSUMS;
 pub use chunkwise_executor as executor;
+pub use chunkwise_executor::checksums::CHECKSUMS;
 pub use chunkwise_kernels as kernels;
 pub use chunkwise_ops as ops;
 pub use chunkwise_ops::Array;

@@ -1,6 +1,6 @@
 //! Planning and running inside one budget.
 
-use crate::{checksums, coordinates};
+use crate::coordinates;
 use chunkwise_executor::{Choice, Driver, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
@@ -152,9 +152,7 @@ impl Session {
         let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
         // No worker outlives the run, whatever comes after it.
         drop(executor);
-        let report = report?;
-        checksums::write_outputs(&context)?;
-        Ok(report)
+        Ok(report?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Proof that an array is whole.
 
-use crate::{Error, checksums};
+use crate::Error;
+use chunkwise_executor::checksums;
 use chunkwise_storage::{ArrayIo, Location, NodeKind, Store, TreeNode, list_tree};
 use chunkwise_types::unravel;
 

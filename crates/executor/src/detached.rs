@@ -3,6 +3,7 @@
 
 use crate::RunError;
 use crate::driver::{begin, outputs, publish, unusable};
+use crate::executors::answers;
 use crate::function::{CANCELLED, StageBatches, StageStatus};
 use crate::lease::Lease;
 use crate::readiness::Done;
@@ -140,8 +141,8 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
         keys.sort_by_cached_key(|k| Reverse(age(k)));
         keys.truncate(LOOKED_AT);
         for data in store.get_all(&keys)?.into_iter().flatten() {
-            for line in String::from_utf8_lossy(&data).lines().rev().filter(|l| l.contains("failed")) {
-                if let Ok(Answer::Failed { detail, .. }) = serde_json::from_str(line)
+            for answer in answers(&data).into_iter().rev() {
+                if let Answer::Failed { detail, .. } = answer
                     && failures.len() < TOLD
                 {
                     failures.push(detail);

@@ -7,7 +7,7 @@ use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
-use crate::{Event, RunError, RunReport, StageInfo, resume};
+use crate::{Event, RunError, RunReport, StageInfo, checksums, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once};
 use chunkwise_task::{TaskContext, TaskError};
@@ -117,17 +117,20 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
     Ok(Begun { done, have, resumed })
 }
 
-/// Writes the metadata of every output that is whole, last of all.
+/// Writes the checksums of every output, and when all of them are whole, last of all, their metadata.
 pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
     let names = outputs(ctx);
-    let published = at_once(&names, |name| {
+    let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
+    let ready = at_once(&before, |what| {
+        let Some(name) = what else { return checksums::write_outputs(ctx) };
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
         }
-        Store::open(ctx.array_location(name))?.sweep()?;
-        ctx.publish(name).map_err(unusable)
+        Ok(Store::open(ctx.array_location(name))?.sweep()?)
     });
+    ready.into_iter().collect::<Result<(), RunError>>()?;
+    let published = at_once(&names, |name| ctx.publish(name).map_err(unusable));
     for (name, published) in names.iter().zip(published) {
         published?;
         tell(&ctx.array_location(name).to_string());

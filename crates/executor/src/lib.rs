@@ -4,6 +4,7 @@
 //! timeouts, second copies of slow tasks and events. An [`Executor`] only runs what it is given, on threads of this process or in
 //! [`worker`]s elsewhere.
 
+pub mod checksums;
 pub mod detached;
 pub mod driver;
 mod error;

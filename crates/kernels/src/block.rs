@@ -253,9 +253,9 @@ impl Block {
         }
         fn go<T: BlockElement, E>(old: Option<Block>, shape: &[u64], fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Block, E> {
             let n = chunkwise_types::volume(shape) as usize;
-            let mut data = old.and_then(buffer::<T>).filter(|v| v.capacity() >= n && v.capacity() <= n + n / 8).unwrap_or_default();
-            data.truncate(n);
-            data.reserve_exact(n - data.len());
+            let data = old.and_then(buffer::<T>).filter(|v| v.capacity() >= n && v.capacity() <= n + n / 8);
+            // A new buffer is made of zeros: pages of the system are zeros already.
+            let mut data = data.unwrap_or_else(|| vec![T::default(); n]);
             data.resize(n, T::default());
             let len = std::mem::size_of_val(data.as_slice());
             // SAFETY: every bit pattern is a valid number, and bool was handled above.

@@ -223,5 +223,7 @@ fn changed_events_touch_nothing_else() {
     let mut found: Vec<_> = std::fs::read_dir(&*ROOT).unwrap().flatten().map(|e| e.file_name()).collect();
     found.sort();
     assert_eq!(found, ["allowed", "other"]);
+    let beside: Vec<_> = std::fs::read_dir(ROOT.join("other")).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert_eq!(beside, ["secret"], "something was written outside of the prefixes");
     let _ = std::fs::remove_dir_all(&*ROOT);
 }

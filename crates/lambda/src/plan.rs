@@ -99,9 +99,8 @@ pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
     }
     let context = TaskContext::open(plan)?;
     let (plan, run) = (&context.plan, &context.run_dir);
-    let outputs: Vec<&str> = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect();
     // Before anything is deleted.
-    for name in outputs.iter().copied().chain(plan.arrays.keys().map(String::as_str)) {
+    for name in plan.arrays.keys() {
         chunkwise::storage::check_allowed(context.array_location(name))?;
     }
     let stages = if e.dry_run {
@@ -112,13 +111,14 @@ pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
         Store::open(run)?.put(PIPELINE, text)?;
         stages
     };
+    let outputs = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output);
     let sum = |f: fn(&chunkwise::plan::Cost) -> u64| plan.stages.iter().map(|s| f(&s.cost)).fold(0, u64::saturating_add);
     Ok(PlanAnswer {
         format: ANSWER_FORMAT.into(),
         plan: run.join("plan.json").as_str().into(),
         hash: plan.id(),
         run: run.as_str().into(),
-        outputs: outputs.iter().map(|n| context.array_location(n).as_str().to_string()).collect(),
+        outputs: outputs.map(|(n, _)| context.array_location(n).as_str().to_string()).collect(),
         tasks: plan.stages.iter().map(|s| s.tasks()).sum(),
         bytes_read: sum(|c| c.bytes_read),
         bytes_written: sum(|c| c.bytes_written),

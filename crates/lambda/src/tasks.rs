@@ -7,10 +7,11 @@ use chunkwise::ByteSize;
 use chunkwise::executor::detached::is_cancelled;
 use chunkwise::executor::driver::peak_memory;
 use chunkwise::executor::function::{ANSWER_FORMAT, FailedTask, RESOURCE, RunTasksAnswer, RunTasksEvent, ranges};
-use chunkwise::executor::worker::{Answer, Limits, Share, VERSION, Worker, run_share};
+use chunkwise::executor::worker::{Answer, Exit, Limits, Share, VERSION, Worker, run_share};
 use chunkwise::storage::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Bytes of reports in an answer, at most; what is more is only in storage.
@@ -72,17 +73,34 @@ pub fn check_memory(config: &Config, plan: &chunkwise::plan::Plan, stage: usize)
     Err(Failure { kind: RESOURCE, message })
 }
 
-/// Sets `cancel` when somebody cancels the run; until `over`.
-fn watch(run: Location, cancel: Arc<AtomicBool>, over: Arc<AtomicBool>) {
-    std::thread::spawn(move || {
-        while !over.load(Ordering::Relaxed) {
-            if is_cancelled(&run).unwrap_or(false) {
-                cancel.store(true, Ordering::Relaxed);
-                return;
+/// A thread that sets `cancel` when somebody cancels the run. It ends when this goes away, and is not left to wake in a later invocation.
+struct Watch {
+    over: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl Watch {
+    fn start(run: Location, cancel: Arc<AtomicBool>) -> Watch {
+        let over = Arc::new(AtomicBool::new(false));
+        let until = over.clone();
+        let handle = std::thread::spawn(move || {
+            while !until.load(Ordering::Acquire) {
+                if is_cancelled(&run).unwrap_or(false) {
+                    cancel.store(true, Ordering::Relaxed);
+                    return;
+                }
+                std::thread::park_timeout(LOOK);
             }
-            std::thread::park_timeout(LOOK);
-        }
-    });
+        });
+        Watch { over, thread: handle.thread().clone() }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
 }
 
 /// What the answers of the worker come to.
@@ -93,6 +111,8 @@ struct Sum {
     many: bool,
     rest: Vec<u64>,
     failures: usize,
+    /// The failure by which the share ends, also if there are too many for the answer.
+    worst: Option<(Exit, FailedTask)>,
 }
 
 impl Sum {
@@ -100,8 +120,11 @@ impl Sum {
         match a {
             Answer::Done { report, .. } => {
                 self.answer.done += 1;
+                if self.many {
+                    return;
+                }
                 self.bytes += serde_json::to_vec(report).map_or(0, |t| t.len());
-                self.many |= self.bytes > MOST_REPORTED;
+                self.many = self.bytes > MOST_REPORTED;
                 if self.many {
                     self.answer.reports = Vec::new();
                 } else {
@@ -111,8 +134,13 @@ impl Sum {
             Answer::Failed { task, class, detail, .. } => {
                 tracing::warn!(task, class = class.name(), error = detail, "a task failed");
                 self.failures += 1;
+                let failed = FailedTask { task: *task, class: *class, detail: bounded(detail) };
+                let exit = Exit::of(*class);
+                if self.worst.as_ref().is_none_or(|(worst, _)| *worst < exit) {
+                    self.worst = Some((exit, failed.clone()));
+                }
                 if self.answer.failed.len() < MOST_FAILED {
-                    self.answer.failed.push(FailedTask { task: *task, class: *class, detail: bounded(detail) });
+                    self.answer.failed.push(failed);
                 } else {
                     // It is tried again with the others, and fails again if it must.
                     self.rest.push(*task);
@@ -146,18 +174,18 @@ pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &
         timeout: e.task_timeout.and_then(|s| Duration::try_from_secs_f64(s).ok()),
         until: invocation.deadline.checked_sub(margin),
     };
-    let (cancel, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    watch(worker.context.run_dir.clone(), cancel.clone(), over.clone());
+    let cancel = Arc::new(AtomicBool::new(false));
+    let watch = Watch::start(worker.context.run_dir.clone(), cancel.clone());
     // A state machine takes 256 KiB, and has no use for reports.
     let mut sum = Sum { many: e.strict, ..Sum::default() };
     let shared = run_share(&worker, &share, &cancel, &mut |a| sum.add(a));
-    over.store(true, Ordering::Relaxed);
+    drop(watch);
     let shared = shared?;
     if shared.hangs {
         // Its memory is not free, and its thread is lost.
         kept.open = None;
     }
-    let Sum { mut answer, mut rest, failures, .. } = sum;
+    let Sum { mut answer, mut rest, failures, worst, .. } = sum;
     rest.sort_unstable();
     answer = RunTasksAnswer {
         format: ANSWER_FORMAT.into(),
@@ -184,12 +212,68 @@ pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &
         "tasks"
     );
     if e.strict && (answer.cancelled || failures > 0) {
-        let worst = answer.failed.iter().max_by_key(|f| f.class as u8);
         return Err(match worst {
+            Some((exit, f)) if !answer.cancelled && exit == shared.exit => Failure::of_class(f.class, f.detail),
             _ if answer.cancelled => Failure::refused("the run was cancelled"),
-            Some(f) => Failure::of_class(f.class, f.detail.clone()),
-            None => Failure::refused("tasks failed"),
+            _ => Failure::refused(format!("tasks failed: {}", shared.exit.meaning())),
         });
     }
     Ok(answer)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use chunkwise::task::ErrorClass;
+
+    fn failed(task: u64, class: ErrorClass) -> Answer {
+        Answer::Failed { attempt: 0, stage: 0, task, class, detail: format!("{} {task}", class.name()) }
+    }
+
+    #[test]
+    fn the_worst_failure_is_told_however_many_there_are() {
+        use ErrorClass::{Lost, Permanent, Resource, Transient};
+        let worst = |classes: &[ErrorClass]| {
+            let mut sum = Sum::default();
+            classes.iter().zip(0..).for_each(|(c, task)| sum.add(&failed(task, *c)));
+            assert_eq!((sum.failures, sum.answer.failed.len() + sum.rest.len()), (classes.len(), classes.len()));
+            sum.worst.map(|(exit, f)| (exit, f.detail)).unwrap()
+        };
+        assert_eq!(worst(&[Transient, Resource, Lost]), (Exit::Resource, "resource 1".into()));
+        assert_eq!(worst(&[Permanent, Lost, Permanent]), (Exit::Permanent, "permanent 0".into()));
+        let mut many = vec![Transient; 3 * MOST_FAILED];
+        many.push(Permanent);
+        assert_eq!(worst(&many), (Exit::Permanent, format!("permanent {}", 3 * MOST_FAILED)));
+    }
+
+    #[test]
+    fn reports_that_are_too_many_are_only_counted() {
+        let report = serde_json::json!({"stage": 0, "task": 7, "written": [], "bytes_read": 0, "seconds": 0, "projected_mem": 0});
+        let done = Answer::Done { attempt: 0, report: serde_json::from_value(report).unwrap() };
+        let mut sum = Sum { many: true, ..Sum::default() };
+        (0..10).for_each(|_| sum.add(&done));
+        assert_eq!((sum.answer.done, sum.answer.reports.len(), sum.bytes), (10, 0, 0));
+        let mut sum = Sum::default();
+        while !sum.many {
+            sum.add(&done);
+        }
+        let (done_first, bytes) = (sum.answer.done, sum.bytes);
+        assert!(done_first > 1000 && sum.answer.reports.is_empty() && bytes > MOST_REPORTED);
+        sum.add(&done);
+        assert_eq!((sum.answer.done, sum.answer.reports.len(), sum.bytes), (done_first + 1, 0, bytes));
+    }
+
+    #[test]
+    fn nobody_watches_a_run_after_its_work() {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let nowhere = std::env::temp_dir().join("chunkwise-nowhere").display().to_string();
+        drop(Watch::start(Location::parse(&nowhere, None).unwrap(), cancel.clone()));
+        let began = Instant::now();
+        while Arc::strong_count(&cancel) > 1 {
+            assert!(began.elapsed() < LOOK / 2, "the thread sleeps on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!cancel.load(Ordering::Relaxed));
+    }
 }

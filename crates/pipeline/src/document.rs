@@ -511,13 +511,18 @@ impl Reader<'_> {
 
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
         // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything, and so could
-        // one that runs in a cluster under an account, or with secrets, of its choice. Nor may it say whose keys are used, and where
-        // signed requests go.
-        const PROGRAMS: [&str; 18] = [
+        // one that runs in a cluster under an account, or with secrets, of its choice. Nor may it say whose keys are used, where
+        // signed requests go, who pays, where logs are written; by labels pods become those of a service, and get its traffic and rights.
+        const PROGRAMS: [&str; 23] = [
             "command",
             "program",
             "sbatch",
+            "logs",
+            "account",
+            "function",
+            "region",
             "image",
+            "labels",
             "definition",
             "queue",
             "kubeconfig",

@@ -91,6 +91,23 @@ pub fn reading(array: &PlanArray) -> u64 {
         .saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
 }
 
+/// As [`reading`], of some regions that are read into blocks of their own.
+fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
+    let direct = array.metadata.as_ref().and_then(|m| m.get("direct")).and_then(Value::as_bool).unwrap_or(false);
+    if !direct || array.inner_chunk.is_some() || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape())) {
+        return reading(array);
+    }
+    let chunk = chunk_bytes(array, &array.grid);
+    encoded(chunk).saturating_add(block_scratch(array, chunk))
+}
+
+/// True if a region consists of whole chunks, each of which is one run of the region's elements.
+fn whole_in_place(region: &Region, chunk: &[u64]) -> bool {
+    let whole = region.start.iter().chain(&region.shape).zip(chunk.iter().chain(chunk)).all(|(n, c)| n % c.max(&1) == 0);
+    let cut = chunk.iter().position(|&c| c != 1).unwrap_or(chunk.len());
+    whole && region.shape.iter().zip(chunk).skip(cut + 1).all(|(n, c)| n == c)
+}
+
 /// Bytes that the reader of a banded, encoded leaf keeps: its chunk, encoded with some decoded blocks or decoded as a whole.
 fn cursor(array: &PlanArray) -> u64 {
     let chunk = chunk_bytes(array, &array.grid);
@@ -176,7 +193,7 @@ fn pass_need(
         let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
         let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) else { continue };
         leaves = leaves.saturating_add(held(k));
-        let reading = reading(array);
+        let reading = if bands.banded[k] { reading(array) } else { reading_of(array, &pass.demands[k]) };
         if bands.banded[k] && (!array.raw || bands.whole_pieces) {
             let open = if bands.whole_pieces { 0 } else { cursor(array) };
             leaves = leaves.saturating_add(open);

@@ -28,14 +28,16 @@ pub(crate) struct Draft {
     sources: HashMap<usize, String>,
     /// Outputs whose chunks the user did not ask for: the planner may make them smaller.
     pub free: HashSet<String>,
+    /// Inputs in object stores.
+    remote_inputs: u64,
 }
 
 /// The largest chunk of an output that the planner makes by itself.
 const MAX_CHUNK: u64 = 128 << 20;
 
-/// Bounds of what a task has under way to an object store. At an answer time of 50 ms 16 MiB fill a line of 2.7 Gbit/s, for each of the
-/// tasks that run at once.
-const MAX_IN_FLIGHT: u64 = 16 << 20;
+/// Bounds of what a task has under way to one array in an object store. At an answer time of 50 ms 64 MiB fill a line of 10 Gbit/s, for
+/// each of the tasks that run at once.
+const MAX_IN_FLIGHT: u64 = 64 << 20;
 const MIN_IN_FLIGHT: u64 = 1 << 20;
 
 /// Regular chunk lengths near a natural grid, no larger than `limit` bytes.
@@ -50,6 +52,7 @@ pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
 
 impl Draft {
     pub fn new(graph: &Graph, requests: &[Request], spec: PlanSpec) -> Result<Draft, PlannerError> {
+        let inputs = graph.nodes.iter().filter_map(|n| n.source.as_ref());
         let mut draft = Draft {
             spec,
             arrays: BTreeMap::new(),
@@ -58,6 +61,7 @@ impl Draft {
             stored: HashMap::new(),
             sources: HashMap::new(),
             free: HashSet::new(),
+            remote_inputs: inputs.filter(|s| chunkwise_types::is_remote(&s.url)).count() as u64,
         };
         for (k, node) in graph.nodes.iter().enumerate() {
             if let Some(source) = &node.source {
@@ -135,10 +139,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Bytes that a task may have under way to an object store at once: enough to fill a fast line whose answers come late, but a
-    /// modest part of what the task may use. None for files.
+    /// Bytes that a task may have under way to an array in an object store at once: enough to fill a fast line whose answers come late,
+    /// but for all that it may read, and for what it writes, a modest part of what the task may use. None for files.
     fn in_flight(&self, url: &str) -> u64 {
-        if chunkwise_types::is_remote(url) { (self.target() / 8).clamp(MIN_IN_FLIGHT, MAX_IN_FLIGHT) } else { 0 }
+        if !chunkwise_types::is_remote(url) {
+            return 0;
+        }
+        (self.target() / 4 / (self.remote_inputs + 1)).clamp(MIN_IN_FLIGHT, MAX_IN_FLIGHT)
     }
 
     /// Bytes that one of the tasks that run at once should use.

@@ -140,6 +140,11 @@ impl Reader {
         self.announce(regions)
     }
 
+    /// True if everything that was announced is asked for, and more might be.
+    pub fn has_room(&self) -> bool {
+        self.coming.is_empty() && self.located.is_empty()
+    }
+
     fn forget(&mut self) {
         (self.expected, self.coming, self.next) = (VecDeque::new(), VecDeque::new(), 0);
         (self.indices, self.located, self.asked) = (VecDeque::new(), VecDeque::new(), VecDeque::new());

@@ -39,6 +39,11 @@ pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
     kind_of(document, zarr_format, item) == Kind::Raw
 }
 
+/// True if a whole chunk is decoded right into its destination.
+pub(crate) fn is_direct(document: &Value, zarr_format: u8, item: u64) -> bool {
+    kind_of(document, zarr_format, item) == Kind::Blosc
+}
+
 fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
     let little = cfg!(target_endian = "little");
     if zarr_format == 2 {

@@ -36,6 +36,8 @@ enum Opened {
     Missing,
     Raw(Object),
     Blosc(Object, Frame),
+    /// As it is stored: it was wanted as a whole, and is decoded where it belongs.
+    Encoded(Bytes),
     Whole(Bytes),
 }
 
@@ -115,7 +117,7 @@ impl ArrayIo {
             // Before the next one takes memory.
             *chunk = None;
             held.0 = 0..0;
-            let opened = self.open_chunk(key, *shared, stats)?;
+            let opened = self.open_chunk(key, *shared, from.shape == *shape, stats)?;
             *chunk = Some((index, opened));
         }
         match chunk.as_ref().map(|(_, opened)| opened) {
@@ -123,6 +125,7 @@ impl ArrayIo {
                 self.may_be_absent(key)?;
                 self.fill(out, to, &from.shape);
             }
+            Some(Opened::Encoded(data)) => inner.codec.decode_box(data.clone(), &from.start, &from.shape, out, to)?,
             Some(Opened::Whole(data)) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
             Some(Opened::Raw(object)) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
             Some(Opened::Blosc(object, frame)) => {
@@ -139,7 +142,8 @@ impl ArrayIo {
         Ok(())
     }
 
-    fn open_chunk(&self, key: &str, shared: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
+    /// Opens a chunk of which a part is wanted, or all of it.
+    fn open_chunk(&self, key: &str, shared: bool, all: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
         let inner = &*self.0;
         let shared = inner.cache.as_ref().filter(|_| shared && !inner.raw);
         if let Some(data) = shared.and_then(|cache| cache.cached(&inner.store.url(key))) {
@@ -170,6 +174,9 @@ impl ArrayIo {
                 data.into()
             }
         };
+        if all {
+            return Ok(Opened::Encoded(data));
+        }
         let data = Bytes::from(inner.codec.decode(data)?);
         if let Some(cache) = shared {
             cache.cache(inner.store.url(key), data.clone());

@@ -22,6 +22,9 @@ pub struct ArrayMeta {
     /// Chunks are stored as they are in memory, without shards, so that byte ranges of them can be read.
     #[serde(default)]
     pub raw: bool,
+    /// Chunks are encoded so that a whole one is decoded right into where it belongs, without a decoded copy beside it; no shards.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
     /// 2 or 3.
     pub zarr_format: u8,
     /// The metadata document (v3 `zarr.json`, or v2 `.zarray` with the attributes).
@@ -164,12 +167,14 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     };
     let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
     let raw = inner_chunk.is_none() && crate::codec::is_raw(&doc, zarr_format, dtype.size());
+    let direct = inner_chunk.is_none() && crate::codec::is_direct(&doc, zarr_format, dtype.size());
     Ok(ArrayMeta {
         dtype,
         grid: ChunkGrid::regular(&shape, &chunks),
         shape,
         inner_chunk,
         raw,
+        direct,
         zarr_format,
         metadata: doc,
         dimension_names,

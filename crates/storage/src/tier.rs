@@ -112,15 +112,20 @@ impl MemoryTier {
     /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
     /// this returns is dropped.
     pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
+        self.reserve_beside(bytes).then_some(Spare { tier: self, bytes })
+    }
+
+    /// As [`MemoryTier::reserve`], but only if no object has to be written to its store for it.
+    pub fn reserve_beside(&self, bytes: u64) -> bool {
         let mut state = self.state.lock();
         let budget = self.budget;
         let full = |state: &State| state.reserved.saturating_add(state.held).saturating_add(bytes) > budget;
         state.forget(full);
         let room = !full(&state);
-        room.then(|| {
+        if room {
             state.reserved += bytes;
-            Spare { tier: self, bytes }
-        })
+        }
+        room
     }
 
     /// Gives a reservation back.

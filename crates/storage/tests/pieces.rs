@@ -226,3 +226,42 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
         assert_eq!(kept, codec == "gzip", "the blocks of blosc are decoded apart, so that there is no decoded chunk");
     }
 }
+
+/// Blocks of more than a megabyte are not decoded one by one.
+#[test]
+fn chunks_of_large_blocks_are_read_whole_and_in_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut meta = new_meta(&NewArray {
+        dtype: DType::Float64,
+        shape: vec![4, 500_000],
+        chunks: vec![1, 400_000],
+        shards: None,
+        codec: CodecChoice::Default,
+        fill_value: Scalar::Int(0),
+        dimension_names: None,
+        attributes: serde_json::Map::new(),
+    })
+    .unwrap();
+    assert!(meta.direct);
+    meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2 << 20);
+    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    let data: Vec<u8> = (0..2_000_000u64).flat_map(|k| (((k * 7919) >> 4) as f64).to_ne_bytes()).collect();
+    for index in meta.grid.touched(&Region::full(&meta.shape)).indices() {
+        io.write_chunk(&index, Elements { data: &data, shape: &meta.shape, start: &meta.grid.region(&index).start }).unwrap();
+    }
+    let mut cursor = Cursor::default();
+    for (start, shape) in
+        [([1, 0], [1, 400_000]), ([1, 3], [1, 5]), ([0, 0], [4, 400_000]), ([2, 399_990], [2, 30]), ([0, 0], [4, 500_000])]
+    {
+        let region = Region { start: start.to_vec(), shape: shape.to_vec() };
+        let rows = start[0] as usize..(start[0] + shape[0]) as usize;
+        let columns = start[1] as usize * 8..(start[1] + shape[1]) as usize * 8;
+        let want: Vec<u8> = rows.flat_map(|r| data[r * 4_000_000..][columns.clone()].iter().copied()).collect();
+        let mut out = vec![0xA5; want.len()];
+        io.read_piece(&region, &mut cursor, &mut out).unwrap();
+        assert!(out == want, "{region} piece by piece");
+        out.fill(0xA5);
+        io.read_region(&region, &mut out).unwrap();
+        assert!(out == want, "{region}");
+    }
+}

@@ -104,8 +104,8 @@ struct Run<'a> {
     cursors: BTreeMap<usize, Cursor>,
 }
 
-/// Windows of a fold that are announced before they are read.
-const LOOK_AHEAD: usize = 16;
+/// Windows of a fold that are announced before they are read, at most.
+const LOOK_AHEAD: usize = 256;
 
 fn storage(stage: usize, task: u64) -> impl FnOnce(StorageError) -> TaskError {
     move |source| TaskError::Storage { stage, task, source }
@@ -120,14 +120,15 @@ impl Run<'_> {
         storage(self.stage, self.task)
     }
 
-    /// Announces what the windows after one will read, as far as that is worth it. `until` is the last window that was announced, and
+    /// Announces what the windows after one will read, as long as it is asked for at once. `until` is the last window that was announced, and
     /// what it needs.
     fn look_ahead(&mut self, schedule: &Schedule, phase: &Phase, window: usize, until: &mut (usize, Demands)) -> Result<(), TaskError> {
         if self.readers.is_empty() {
             return Ok(());
         }
         let arrays = &self.ctx.plan.arrays;
-        while until.0 < (window + LOOK_AHEAD).min(phase.windows.len().saturating_sub(1)) {
+        let last = (window + LOOK_AHEAD).min(phase.windows.len().saturating_sub(1));
+        while until.0 < last && self.readers.values().any(Reader::has_room) {
             let demands = schedule.step_pass(self.program, phase, &phase.windows[until.0 + 1]).demands;
             for (&k, reader) in &mut self.readers {
                 // What is kept is not read again: see `load`.
@@ -152,25 +153,30 @@ impl Run<'_> {
         self.requests.heads += read.heads;
     }
 
+    /// Asks object stores for what a pass reads, if that is not done yet; gives the leaves that are read, in order.
+    fn ask(&mut self, demands: &Demands, bands: &Bands, banded: bool, known: &Known) -> Result<Vec<usize>, TaskError> {
+        let kept = |k: usize| known[k].iter().map(|p| &p.region).eq(&demands[k]);
+        let arrays = &self.ctx.plan.arrays;
+        let reads: Vec<usize> = memory::load_order(arrays, self.program)
+            .into_iter()
+            .filter(|&k| bands.banded[k] == banded)
+            .filter(|&k| !kept(k) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
+            .collect();
+        for k in &reads {
+            if let Some(reader) = self.readers.get_mut(k) {
+                reader.next(&demands[*k]).map_err(storage(self.stage, self.task))?;
+            }
+        }
+        Ok(reads)
+    }
+
     /// Loads the leaves of a whole piece, or those that are loaded once, at the regions where they are demanded.
     fn load(&mut self, demands: &Demands, bands: &Bands, banded: bool, known: &mut Known) -> Result<(), TaskError> {
         // What was there and is not needed goes first, its memory to the reads; a region that both need is not read again.
-        let kept = |k: usize, known: &Known| known[k].iter().map(|p| &p.region).eq(&demands[k]);
-        let arrays = &self.ctx.plan.arrays;
-        let order = memory::load_order(arrays, self.program);
-        let reads: Vec<usize> = order
-            .into_iter()
-            .filter(|&k| bands.banded[k] == banded)
-            .filter(|&k| !kept(k, known) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
-            .collect();
+        let reads = self.ask(demands, bands, banded, known)?;
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
         // One buffer of a leaf is used again; those of others would stay beside it.
         freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
-        for &k in &reads {
-            if let Some(reader) = self.readers.get_mut(&k) {
-                reader.next(&demands[k]).map_err(storage(self.stage, self.task))?;
-            }
-        }
         for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
@@ -262,8 +268,10 @@ impl Run<'_> {
                 let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
                 // A last, smaller window may load whole what the others read in bands: the chunk that a cursor holds is not counted there.
                 self.cursors.retain(|&k, _| e.in_bands() && e.bands.banded[k]);
-                self.load(&pass.demands, &e.bands, false, &mut known)?;
+                // What comes later is under way while this is waited for.
+                self.ask(&pass.demands, &e.bands, false, &known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
+                self.load(&pass.demands, &e.bands, false, &mut known)?;
                 if let [_] = &pass.tiles[..] {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();

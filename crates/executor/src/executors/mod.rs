@@ -8,6 +8,7 @@ mod choice;
 mod lambda;
 mod options;
 mod processes;
+mod reports;
 mod threads;
 
 pub use choice::{Choice, EXECUTORS};
@@ -15,6 +16,7 @@ pub use options::OptionError;
 pub use threads::ThreadExecutor;
 
 pub(crate) use options::Options;
+pub(crate) use reports::answers;
 
 use crate::RunError;
 use crate::event::Usage;

@@ -10,6 +10,11 @@ use std::time::Duration;
 #[error("{0}")]
 pub struct OptionError(pub String);
 
+/// The largest number of anything: engines take no larger ones.
+const MOST: usize = i32::MAX as usize;
+/// The largest number of threads or processes on one machine.
+const MOST_AT_ONCE: usize = 4096;
+
 /// The options of one executor while they are read.
 pub(crate) struct Options<'a> {
     executor: &'a str,
@@ -36,12 +41,21 @@ impl<'a> Options<'a> {
         value.parse().map(Some).map_err(|_| self.bad(key, &value, wanted))
     }
 
-    /// A number of at least one.
+    /// A number of tasks, jobs or the like: at least one, and not so many that nothing could count them.
     pub fn count(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
-        match self.parsed::<usize>(key, "a number")? {
-            Some(0) => Err(self.bad(key, "0", "a number of at least 1")),
-            n => Ok(n),
-        }
+        self.number(key, MOST)
+    }
+
+    /// A number of threads or processes that are started at once on one machine.
+    pub fn at_once(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
+        self.number(key, MOST_AT_ONCE)
+    }
+
+    fn number(&mut self, key: &'static str, most: usize) -> Result<Option<usize>, OptionError> {
+        let wanted = format!("a whole number from 1 to {most}");
+        let Some(value) = self.text(key) else { return Ok(None) };
+        let number = value.parse::<usize>().ok().filter(|n| (1..=most).contains(n));
+        number.map(Some).ok_or_else(|| self.bad(key, &value, &wanted))
     }
 
     pub fn seconds(&mut self, key: &'static str) -> Result<Option<Duration>, OptionError> {
@@ -85,5 +99,27 @@ impl<'a> Options<'a> {
         let Some(key) = self.given.keys().next() else { return Ok(()) };
         let known = if self.known.is_empty() { "it has none".into() } else { format!("it has {}", self.known.join(", ")) };
         Err(OptionError(format!("executor '{}' has no option '{key}'; {known}", self.executor)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_bounds() {
+        let read = |value: &str| {
+            let given = [("tasks", value), ("threads", value)].map(|(k, v)| (k.to_string(), v.to_string())).into();
+            let mut options = Options::new("slurm", &given);
+            (options.count("tasks").map_err(|e| e.0), options.at_once("threads").map_err(|e| e.0))
+        };
+        assert_eq!(read("4096"), (Ok(Some(4096)), Ok(Some(4096))));
+        let most = read(&MOST.to_string());
+        assert_eq!(most.0, Ok(Some(MOST)));
+        assert_eq!(most.1.unwrap_err(), format!("executor 'slurm': threads={MOST} is not a whole number from 1 to 4096"));
+        for bad in ["0", "-1", "2.5", "many", "", "2147483648", "18446744073709551615", "99999999999999999999"] {
+            let (tasks, threads) = read(bad);
+            assert!(tasks.unwrap_err().contains("from 1 to 2147483647") && threads.unwrap_err().contains("from 1 to 4096"), "{bad}");
+        }
     }
 }

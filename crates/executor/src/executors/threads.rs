@@ -1,4 +1,7 @@
 //! The threads of this process, admitting tasks by projected memory. It has no options but the number of threads (`--workers`).
+//!
+//! Tasks that read from object stores or write to them wait at their beginning and at their end. So where a plan has such arrays there may
+//! be twice as many tasks as cores, as far as memory that nothing else uses allows it.
 
 use super::{Assignment, Executor, Update};
 use crate::RunError;
@@ -90,8 +93,12 @@ pub struct ThreadExecutor {
     updates: Receiver<Update>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// Tasks that run whatever else is in memory, and tasks that run at all.
+    cores: usize,
     slots: usize,
     memory: Arc<MemoryTier>,
+    /// Tasks that were admitted and have not ended.
+    admitted: usize,
     running: HashMap<u64, Running>,
     /// Threads that a task holds for good.
     stuck: usize,
@@ -100,18 +107,22 @@ pub struct ThreadExecutor {
 impl ThreadExecutor {
     /// `threads` threads inside the budget of `memory`, which may also hold intermediates.
     pub fn new(ctx: Arc<TaskContext>, threads: usize, memory: Arc<MemoryTier>) -> ThreadExecutor {
-        let slots = threads.max(1);
+        let cores = threads.max(1);
+        let waits = ctx.plan.arrays.values().any(|a| a.in_flight > 0);
+        let slots = if waits { cores * 2 } else { cores };
         let (jobs, queue) = channel::<Job>();
         let (updates, received) = channel();
         let (queue, have) = (Mutex::new(queue), RwLock::default());
-        let shared = Arc::new(Shared { ctx, queue, updates, have, stop: AtomicBool::new(false), cores: Cores::new(slots) });
+        let shared = Arc::new(Shared { ctx, queue, updates, have, stop: AtomicBool::new(false), cores: Cores::new(cores) });
         let mut this = ThreadExecutor {
             jobs: Some(jobs),
             updates: received,
             shared,
             threads: Vec::new(),
+            cores,
             slots,
             memory,
+            admitted: 0,
             running: HashMap::new(),
             stuck: 0,
         };
@@ -139,6 +150,7 @@ impl ThreadExecutor {
             // A thread that was given up may end after all: nobody waits for it.
             let Some(done) = self.running.remove(attempt) else { return };
             self.memory.release(done.need);
+            self.admitted -= 1;
         }
         out.push(update);
     }
@@ -149,6 +161,7 @@ impl ThreadExecutor {
         let late: Vec<u64> = self.running.iter().filter(|(_, r)| r.until.is_some_and(|t| t < now)).map(|(&a, _)| a).collect();
         for attempt in late {
             let Some(r) = self.running.remove(&attempt) else { continue };
+            self.admitted -= 1;
             // What it may use stays reserved, for it may still use it; so a run cannot collect many of them in its budget.
             self.stuck += 1;
             self.spawn();
@@ -173,7 +186,9 @@ impl Executor for ThreadExecutor {
     }
 
     fn admit(&mut self, need: u64) -> Result<bool, StorageError> {
-        self.memory.reserve(need)
+        let admitted = if self.admitted < self.cores { self.memory.reserve(need)? } else { self.memory.reserve_beside(need) };
+        self.admitted += usize::from(admitted);
+        Ok(admitted)
     }
 
     fn submit(&mut self, work: Vec<Assignment>) -> Result<(), RunError> {

@@ -58,7 +58,7 @@ impl Exit {
     }
 
     /// Of a task that failed.
-    pub(crate) fn of(class: ErrorClass) -> Exit {
+    pub fn of(class: ErrorClass) -> Exit {
         match class {
             ErrorClass::Transient | ErrorClass::Lost => Exit::Transient,
             ErrorClass::Resource => Exit::Resource,

@@ -51,7 +51,7 @@ impl CommandOptions {
             command,
             parallel: options.count("parallel")?,
             tasks: options.count("tasks")?.unwrap_or(1),
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             poll: options.seconds("poll")?.unwrap_or(Duration::from_millis(200)),
             program: options.text("program").map(PathBuf::from),
         })
@@ -122,7 +122,7 @@ impl Engine for Command {
     }
 
     fn capacity(&self) -> usize {
-        2 * self.parallel * self.options.tasks
+        self.parallel.saturating_mul(2).saturating_mul(self.options.tasks)
     }
 
     fn widest(&self) -> usize {

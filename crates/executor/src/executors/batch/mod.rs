@@ -6,7 +6,10 @@ mod aws_batch;
 mod command;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+mod silence;
 mod slurm;
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "aws-batch")]
 pub use aws_batch::{AwsBatch, AwsBatchOptions};
@@ -15,21 +18,21 @@ pub use command::{Command, CommandOptions};
 pub use kubernetes::{Kubernetes, KubernetesOptions};
 pub use slurm::{Slurm, SlurmOptions};
 
+use super::reports::Inbox;
 use super::{Assignment, Executor, Update};
 use crate::RunError;
-use crate::worker::{Answer, Exit, REPORTS, ranges_text, skew};
-use chunkwise_plan::TaskReport;
-use chunkwise_storage::Store;
+use crate::worker::{Answer, Exit, ranges_text, skew};
+use chunkwise_plan::{TaskReport, WrittenChunk};
+use chunkwise_storage::{Store, at_once};
 use chunkwise_task::{ErrorClass, TaskContext, TaskError};
 use chunkwise_types::ByteSize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a cancelled job may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Chunks whose presence is asked for at once.
-const ASKED: usize = 16;
 /// What the kernel counts of a container besides what its process was told that it may use.
 #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
 const HEADROOM: u64 = 64 << 20;
@@ -173,7 +176,9 @@ pub(crate) struct BatchExecutor<E: Engine> {
     parts: BTreeMap<String, Part>,
     /// Attempts that have not ended, submitted or not.
     open: usize,
-    seen: HashSet<String>,
+    inbox: Inbox,
+    /// Attempts that were stopped before they were submitted.
+    unsent: Vec<u64>,
     asked: Instant,
     cancelled: Option<Instant>,
 }
@@ -191,7 +196,8 @@ impl<E: Engine> BatchExecutor<E> {
             since: now,
             parts: BTreeMap::new(),
             open: 0,
-            seen: HashSet::new(),
+            inbox: Inbox::default(),
+            unsent: Vec::new(),
             asked: now,
             cancelled: None,
         })
@@ -208,7 +214,7 @@ impl<E: Engine> BatchExecutor<E> {
             let most = self.engine.widest();
             let each = if alone { 1 } else { self.engine.tasks_per_part().max(1) };
             while !work.is_empty() {
-                let mut n = (most * each).min(work.len());
+                let mut n = most.saturating_mul(each).min(work.len());
                 // A part of what was to be one job may have a list of tasks that is too long.
                 let text = |n: usize| ranges_text(&work[..n].iter().map(|a| a.task).collect::<Vec<_>>()).len();
                 while n > 1 && text(n) > self.engine.longest() {
@@ -254,19 +260,12 @@ impl<E: Engine> BatchExecutor<E> {
 
     /// What workers have reported since the last time.
     fn reports(&mut self) -> Result<Vec<(String, Answer)>, RunError> {
-        let mut keys: Vec<String> = self.store.list(REPORTS)?.into_iter().map(|(k, _)| k).filter(|k| !self.seen.contains(k)).collect();
-        keys.sort();
-        let mut out = Vec::new();
-        for key in keys {
-            let part = key.rsplit('/').next().and_then(|n| n.split('-').next()).unwrap_or_default().to_string();
-            if self.parts.contains_key(&part) {
-                let data = self.store.get(&key)?.unwrap_or_default();
-                // A line that does not parse is a report that is not there.
-                let text = String::from_utf8_lossy(&data);
-                out.extend(text.lines().filter_map(|l| Some((part.clone(), serde_json::from_str(l).ok()?))));
-            }
-            self.seen.insert(key);
-        }
+        let (mut out, parts) = (Vec::new(), &self.parts);
+        let whose = |key: &str| {
+            let part = key.rsplit('/').next()?.split('-').next()?;
+            parts.contains_key(part).then(|| part.to_string())
+        };
+        self.inbox.look(&self.store, whose, |part, answer| out.push((part.clone(), answer)))?;
         Ok(out)
     }
 
@@ -335,41 +334,38 @@ impl<E: Engine> BatchExecutor<E> {
     }
 }
 
-/// For each report, if every chunk that it names is there with its size.
+/// For each report, if every chunk that it names is there with its size. Those of all reports are asked for together.
 fn stored(ctx: &TaskContext, reports: &[&TaskReport]) -> Vec<Result<(), TaskError>> {
-    let check = |r: &TaskReport| -> Result<(), TaskError> {
-        for w in &r.written {
-            let missing = |detail: &str| TaskError::Lost {
-                stage: r.stage,
-                task: r.task,
-                detail: format!("its worker reported chunk {:?} of '{}', {detail}", w.chunk, w.array),
-            };
-            if !ctx.plan.arrays.contains_key(&w.array) {
-                return Err(missing("an array that the plan does not have"));
-            }
-            let io = ctx.array(&w.array);
-            let size = io.store().size(&io.chunk_key(&w.chunk));
-            match size.map_err(|source| TaskError::Storage { stage: r.stage, task: r.task, source })? {
-                Some(n) if n == w.bytes => {}
-                Some(n) => return Err(missing(&format!("which has {n} bytes instead of {}", w.bytes))),
-                None => return Err(missing("which is not there")),
-            }
+    let check = |r: &TaskReport, w: &WrittenChunk| -> Result<(), TaskError> {
+        let missing = |detail: &str| TaskError::Lost {
+            stage: r.stage,
+            task: r.task,
+            detail: format!("its worker reported chunk {:?} of '{}', {detail}", w.chunk, w.array),
+        };
+        if !ctx.plan.arrays.contains_key(&w.array) {
+            return Err(missing("an array that the plan does not have"));
         }
-        Ok(())
+        let io = ctx.array(&w.array);
+        let size = io.store().size(&io.chunk_key(&w.chunk));
+        match size.map_err(|source| TaskError::Storage { stage: r.stage, task: r.task, source })? {
+            Some(n) if n == w.bytes => Ok(()),
+            Some(n) => Err(missing(&format!("which has {n} bytes instead of {}", w.bytes))),
+            None => Err(missing("which is not there")),
+        }
     };
-    let mut out = Vec::with_capacity(reports.len());
-    for some in reports.chunks(ASKED) {
-        let results: Vec<_> = std::thread::scope(|scope| {
-            let asked: Vec<_> = some.iter().map(|r| scope.spawn(move || check(r))).collect();
-            asked.into_iter().zip(some).map(|(a, r)| a.join().unwrap_or_else(|_| Err(panicked(r)))).collect()
-        });
-        out.extend(results);
+    let chunks: Vec<(usize, &WrittenChunk)> = reports.iter().enumerate().flat_map(|(k, r)| r.written.iter().map(move |w| (k, w))).collect();
+    let found = at_once(&chunks, |&(k, w)| {
+        let panicked =
+            |_| Err(TaskError::Bug { stage: reports[k].stage, task: reports[k].task, detail: "its chunks cannot be looked at".into() });
+        catch_unwind(AssertUnwindSafe(|| check(reports[k], w))).unwrap_or_else(panicked)
+    });
+    let mut out: Vec<Result<(), TaskError>> = reports.iter().map(|_| Ok(())).collect();
+    for ((k, _), result) in chunks.into_iter().zip(found) {
+        if out[k].is_ok() {
+            out[k] = result;
+        }
     }
     out
-}
-
-fn panicked(r: &TaskReport) -> TaskError {
-    TaskError::Bug { stage: r.stage, task: r.task, detail: "its chunks could not be looked at".into() }
 }
 
 /// Of a task whose worker has ended without a report of it.
@@ -438,9 +434,9 @@ impl<E: Engine> Executor for BatchExecutor<E> {
         if self.pending.is_empty() {
             self.since = Instant::now();
         }
-        if self.open == 0 && self.seen.is_empty() {
-            // Of runs before this one; a resumed run has read them.
-            self.seen = self.store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
+        if self.open == 0 && self.inbox.is_new() {
+            // A resumed run has read them.
+            self.inbox.skip(&self.store)?;
             self.engine.clear(&job_name(&self.id));
         }
         self.open += work.len();
@@ -456,9 +452,10 @@ impl<E: Engine> Executor for BatchExecutor<E> {
         }
         let mut out = Vec::new();
         if self.cancelled.is_some() {
-            self.open -= self.pending.len();
-            out.extend(self.pending.drain(..).map(|a| Update::Ended { attempt: a.attempt, result: Err(TaskError::Cancelled) }));
+            self.unsent.extend(self.pending.drain(..).map(|a| a.attempt));
         }
+        self.open -= self.unsent.len();
+        out.extend(self.unsent.drain(..).map(|attempt| Update::Ended { attempt, result: Err(TaskError::Cancelled) }));
         let next = every.saturating_sub(self.asked.elapsed());
         if next > timeout {
             std::thread::sleep(timeout);
@@ -471,6 +468,11 @@ impl<E: Engine> Executor for BatchExecutor<E> {
     }
 
     fn stop(&mut self, attempt: u64, hangs: bool) {
+        if let Some(i) = self.pending.iter().position(|a| a.attempt == attempt) {
+            self.pending.remove(i);
+            self.unsent.push(attempt);
+            return;
+        }
         let found = self.parts.iter_mut().find(|(_, p)| p.open.iter().any(|a| a.attempt == attempt));
         let Some((name, part)) = found else { return };
         // Others of that part would have to be run again.
@@ -498,33 +500,5 @@ impl<E: Engine> Drop for BatchExecutor<E> {
         if !jobs.is_empty() {
             self.engine.cancel_all(&jobs);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Assignment, cut, quoted};
-    use crate::worker::part_of;
-
-    #[test]
-    fn driver_and_worker_cut_alike() {
-        for (total, each) in [(9, 4), (1, 4), (100, 7), (8, 8), (5, 1)] {
-            let job = |t| Assignment { attempt: 0, stage: 0, task: t, need: 0, alone: false, have: Vec::new() };
-            let parts = cut((0..total).map(job).collect(), each);
-            assert!(parts.iter().all(|p| !p.is_empty() && p.len() <= each));
-            for (i, part) in parts.iter().enumerate() {
-                let tasks: Vec<u64> = part.iter().map(|a| a.task).collect();
-                let own: Vec<u64> = part_of(std::iter::once(0..total).collect(), i as u64, parts.len() as u64).collect();
-                assert_eq!(tasks, own);
-            }
-        }
-    }
-
-    #[test]
-    fn words() {
-        assert_eq!(quoted("s3://b/plan.json"), "s3://b/plan.json");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's $(x)"), r"'it'\''s $(x)'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -1,6 +1,7 @@
 //! Slurm: array jobs through `sbatch`. States come from `scontrol`, or, of jobs that it has forgotten, from the accounting database.
 
 use super::super::processes::worker_program;
+use super::silence::Silence;
 use super::{Engine, Job, Open, State, quoted, worker_arguments};
 use crate::RunError;
 use crate::executors::{OptionError, Options};
@@ -39,7 +40,7 @@ impl SlurmOptions {
             qos: options.text("qos"),
             time: options.text("time"),
             memory: options.size("mem")?,
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             tasks: options.count("tasks")?.unwrap_or(1),
             queued: options.count("queued")?.unwrap_or(10_000),
             array: options.count("array")?,
@@ -58,23 +59,25 @@ pub struct Slurm {
     widest: usize,
     /// Parts of each job.
     parts: HashMap<String, usize>,
-    /// How often in a row the controller did not answer.
-    silent: u32,
+    silence: Silence,
 }
-
-/// Questions that may go unanswered one after another: a controller that is restarted is away for a while.
-const SILENT: u32 = 60;
 
 fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("'{program}' cannot be started: {e}"))?;
-    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-        stdin.write_all(text.as_bytes()).map_err(|e| format!("'{program}' takes no input: {e}"))?;
-    }
+    let written = match (input, child.stdin.take()) {
+        (Some(text), Some(mut stdin)) => stdin.write_all(text.as_bytes()),
+        _ => Ok(()),
+    };
     let done = child.wait_with_output().map_err(|e| format!("'{program}': {e}"))?;
     let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
-    if done.status.success() { Ok(String::from_utf8_lossy(&done.stdout).into_owned()) } else { Err(format!("'{program}' failed: {said}")) }
+    // What ends before it has read its input says why better than a broken pipe does.
+    match written {
+        _ if !done.status.success() => Err(format!("'{program}' failed: {said}")),
+        Err(e) => Err(format!("'{program}' takes no input: {e}")),
+        Ok(()) => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+    }
 }
 
 impl Slurm {
@@ -90,7 +93,7 @@ impl Slurm {
         let allowed = value("MaxArraySize").unwrap_or(MAX_ARRAY).max(1);
         let widest = options.array.map_or(allowed, |n| n.min(allowed));
         let program = worker_program(options.program.as_ref())?;
-        Ok(Slurm { options, program, widest, parts: HashMap::new(), silent: 0 })
+        Ok(Slurm { options, program, widest, parts: HashMap::new(), silence: Silence::default() })
     }
 
     fn script(&self, job: &Job<'_>) -> String {
@@ -197,7 +200,7 @@ impl Engine for Slurm {
         for handle in jobs.keys() {
             match run("scontrol", &["show", "job", "-o", handle], None) {
                 Ok(text) => {
-                    self.silent = 0;
+                    self.silence.answer();
                     for line in text.lines() {
                         // Of parts that wait together there is one line with a range, which says nothing about any of them.
                         let Some(part) = field(line, "ArrayTaskId").filter(|p| p.bytes().all(|b| b.is_ascii_digit())) else { continue };
@@ -206,6 +209,7 @@ impl Engine for Slurm {
                     }
                 }
                 Err(e) if e.contains("Invalid job id") => {
+                    self.silence.answer();
                     let known = run("sacct", &["-n", "-P", "-X", "-j", handle, "-o", "JobID,State,ExitCode"], None).unwrap_or_default();
                     let lines: HashMap<&str, State> = known
                         .lines()
@@ -221,14 +225,11 @@ impl Engine for Slurm {
                         out.push((name, found));
                     }
                 }
-                Err(e) => {
-                    self.silent += 1;
-                    if self.silent > SILENT {
-                        return Err(RunError::Executor(format!("{e}; the jobs go on, and --resume takes over what they have done")));
-                    }
-                }
+                Err(e) => self.silence.no_answer(e),
             }
         }
+        let gone = |e| RunError::Executor(format!("{e}; the jobs go on, and --resume takes over what they have done"));
+        self.silence.end().map_err(gone)?;
         Ok(out)
     }
 
@@ -249,6 +250,15 @@ impl Engine for Slurm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_dies_before_it_has_read_says_why() {
+        let script = "x".repeat(1 << 20);
+        let dies = run("sh", &["-c", "echo 'no such partition' >&2; exit 1"], Some(&script));
+        assert_eq!(dies, Err("'sh' failed: no such partition".into()));
+        assert!(run("sh", &["-c", "exit 0"], Some(&script)).unwrap_err().contains("takes no input"));
+        assert_eq!(run("wc", &["-c"], Some(&script)).unwrap().trim(), "1048576");
+    }
 
     #[test]
     fn lines_of_scontrol() {

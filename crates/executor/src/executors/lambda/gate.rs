@@ -22,14 +22,12 @@ pub(super) struct Gate {
     refused: u32,
     /// Since when there were only refusals.
     since: Option<Instant>,
-    /// Refusals of the run.
-    pub total: u64,
 }
 
 impl Gate {
     pub fn new(most: usize) -> Gate {
         let most = most.max(1) as f64;
-        Gate { limit: most, most, cut: None, refused: 0, since: None, total: 0 }
+        Gate { limit: most, most, cut: None, refused: 0, since: None }
     }
 
     pub fn limit(&self) -> usize {
@@ -44,7 +42,6 @@ impl Gate {
 
     /// An invocation was refused; how long to wait before it is sent again. `jitter` is from 0 to 1.
     pub fn throttled(&mut self, now: Instant, flying: usize, jitter: f64) -> Duration {
-        self.total += 1;
         self.since.get_or_insert(now);
         if self.cut.is_none_or(|t| now.duration_since(t) >= TOGETHER) {
             self.cut = Some(now);

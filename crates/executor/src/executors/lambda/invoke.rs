@@ -1,5 +1,6 @@
 //! One invocation: the request, and what its outcome means.
 
+use crate::executors::answers;
 use crate::executors::aws::sentence;
 use crate::function::{Answer as FunctionAnswer, PERMANENT, REFUSED, RESOURCE, RunTasksAnswer, TRANSIENT};
 use crate::worker::Answer;
@@ -83,11 +84,10 @@ fn left(store: &Store, folder: &str) -> Vec<Answer> {
     read(store, &keys)
 }
 
-/// The lines of some objects with reports. A line that does not parse is a report that is not there.
-pub(super) fn read(store: &Store, keys: &[String]) -> Vec<Answer> {
+/// What is in some objects with reports; nothing, if they cannot be read.
+fn read(store: &Store, keys: &[String]) -> Vec<Answer> {
     let Ok(objects) = store.get_all(keys) else { return Vec::new() };
-    let lines = |data: &[u8]| String::from_utf8_lossy(data).lines().filter_map(|l| serde_json::from_str(l).ok()).collect::<Vec<Answer>>();
-    objects.into_iter().flatten().flat_map(|data| lines(&data)).collect()
+    objects.into_iter().flatten().flat_map(|data| answers(&data)).collect()
 }
 
 fn done(answers: Vec<Answer>) -> Vec<TaskReport> {
@@ -162,17 +162,8 @@ enum Refusal {
     Hopeless,
 }
 
-/// Errors of the service that pass.
-const PASSING: [&str; 8] = [
-    "EC2ThrottledException",
-    "ENILimitReachedException",
-    "ENINotReadyException",
-    "SubnetIPAddressLimitReachedException",
-    "ResourceNotReadyException",
-    "ResourceConflictException",
-    "CodeArtifactUserPendingException",
-    "RequestTimeout",
-];
+/// Errors with a status below 500 that pass.
+const PASSING: [&str; 2] = ["ResourceConflictException", "RequestTimeout"];
 
 fn refusal_of(status: u16, code: &str) -> Refusal {
     match status {
@@ -188,9 +179,7 @@ fn refusal(e: &SdkError<InvokeError>) -> Refusal {
     match e {
         SdkError::ServiceError(s) => refusal_of(s.raw().status().as_u16(), s.err().code().unwrap_or_default()),
         // Of a dispatch that failed it is not known if the request has arrived.
-        SdkError::DispatchFailure(f) if f.is_io() || f.is_timeout() => Refusal::Unanswered,
-        SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Refusal::Unanswered,
-        SdkError::DispatchFailure(_) => Refusal::Unanswered,
+        SdkError::DispatchFailure(_) | SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Refusal::Unanswered,
         _ => Refusal::Hopeless,
     }
 }
@@ -223,6 +212,9 @@ mod tests {
             (429, "TooManyRequestsException", Refusal::Throttled),
             (400, "ThrottlingException", Refusal::Throttled),
             (502, "EC2ThrottledException", Refusal::Unavailable),
+            (502, "ENILimitReachedException", Refusal::Unavailable),
+            (502, "ResourceNotReadyException", Refusal::Unavailable),
+            (400, "RequestTimeout", Refusal::Unavailable),
             (409, "ResourceConflictException", Refusal::Unavailable),
             (500, "ServiceException", Refusal::Unavailable),
             (503, "", Refusal::Unavailable),

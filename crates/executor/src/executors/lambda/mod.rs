@@ -18,6 +18,7 @@ mod pace;
 pub use options::LambdaOptions;
 
 use super::aws::{Aws, sentence};
+use super::reports::Inbox;
 use super::{Assignment, Executor, Update};
 use crate::event::Usage;
 use crate::function::{CANCELLED, EVENT_FORMAT, Event, RunTasksAnswer, RunTasksEvent, ranges};
@@ -33,10 +34,10 @@ use chunkwise_storage::Store;
 use chunkwise_task::{ErrorClass, TaskContext, TaskError};
 use chunkwise_types::ByteSize;
 use gate::Gate;
-use invoke::{Caller, End, Outcome, read};
+use invoke::{Caller, End, Outcome};
 use pace::Pace;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -99,7 +100,7 @@ pub(crate) struct LambdaExecutor {
     peak: u64,
     cancelled: Option<Instant>,
     warned: Option<Instant>,
-    seen: HashSet<String>,
+    inbox: Inbox,
     asked: Instant,
     looked: Instant,
 }
@@ -193,7 +194,7 @@ impl LambdaExecutor {
             peak: 0,
             cancelled: None,
             warned: None,
-            seen: HashSet::new(),
+            inbox: Inbox::default(),
             asked: Instant::now(),
             looked: Instant::now(),
         })
@@ -460,18 +461,18 @@ impl LambdaExecutor {
 
     /// What functions that nobody waits for have reported since the last time.
     fn look(&mut self) -> Result<(), RunError> {
-        let found = self.caller.store.list(REPORTS)?;
-        let mut keys: Vec<String> = found.into_iter().map(|(k, _)| k).filter(|k| !self.seen.contains(k)).collect();
-        keys.sort();
         let own = format!("{REPORTS}/{}_", self.nonce);
-        for key in keys {
-            self.seen.insert(key.clone());
-            let flight = key.strip_prefix(&own).and_then(|rest| rest.split('/').next()?.parse::<u64>().ok());
-            if let Some(flight) = flight.filter(|f| self.flights.contains_key(f)) {
-                for answer in read(&self.caller.store, &[key]) {
-                    self.heard(flight, answer);
-                }
-            }
+        let flight_of = |key: &str| key.strip_prefix(&own)?.split('/').next()?.parse::<u64>().ok();
+        let mut heard = Vec::new();
+        let flights = &self.flights;
+        let whose = |key: &str| flight_of(key).filter(|f| flights.contains_key(f));
+        let looked = self.inbox.look(&self.caller.store, whose, |&flight, answer| heard.push((flight, answer)));
+        for (flight, answer) in heard {
+            self.heard(flight, answer);
+        }
+        match looked {
+            Err(e) if e.is_transient() => self.warn(format!("reports cannot be read now, and will be at the next look: {e}")),
+            other => other?,
         }
         let limit = self.timeout * 2 + Duration::from_secs(60);
         let over: Vec<u64> = self.flights.iter().filter(|(_, f)| f.open.is_empty() || f.began.elapsed() > limit).map(|(&n, _)| n).collect();

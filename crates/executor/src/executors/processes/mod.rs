@@ -50,8 +50,8 @@ impl ProcessOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<ProcessOptions, OptionError> {
         let limits = [("auto", Limit::Auto), ("cgroup", Limit::Cgroup), ("none", Limit::None)];
         Ok(ProcessOptions {
-            processes: options.count("processes")?,
-            threads: options.count("threads")?.unwrap_or(1),
+            processes: options.at_once("processes")?,
+            threads: options.at_once("threads")?.unwrap_or(1),
             limit: options.one_of("memory_limit", &limits)?.unwrap_or_default(),
             memory: options.size("mem")?,
             program: options.text("program").map(PathBuf::from),

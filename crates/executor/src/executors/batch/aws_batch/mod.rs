@@ -5,6 +5,7 @@
 
 mod states;
 
+use super::silence::Silence;
 use super::{Engine, Job, Open, State, worker_arguments};
 use crate::RunError;
 use crate::executors::aws::{Aws, AwsOptions, sentence};
@@ -26,8 +27,6 @@ const WIDEST: usize = 10_000;
 const PAGE: usize = 100;
 /// Characters of the tasks of a job: all that a job overrides has to fit into 8192.
 const LONGEST: usize = 4096;
-/// Questions that may go unanswered one after another.
-const SILENT: u32 = 60;
 
 /// Options of the executor `aws-batch`.
 #[derive(Debug, Clone)]
@@ -66,7 +65,7 @@ impl AwsBatchOptions {
             env: options.pairs("env")?,
             share: options.text("share"),
             timeout,
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             tasks: options.count("tasks")?.unwrap_or(10),
             queued: options.count("queued")?.unwrap_or(10_000),
             array: options.count("array")?.unwrap_or(WIDEST).min(WIDEST),
@@ -91,7 +90,7 @@ pub struct AwsBatch {
     own: String,
     next: u64,
     jobs: BTreeMap<String, Submitted>,
-    silent: u32,
+    silence: Silence,
     /// What was said of jobs that wait.
     waiting: Option<String>,
     warnings: Vec<String>,
@@ -138,6 +137,11 @@ fn of_summary(j: &JobSummary) -> Said<'_> {
     Said { status: j.status(), why: j.status_reason(), reason: c.and_then(|c| c.reason()), exit: c.and_then(|c| c.exit_code()) }
 }
 
+/// Why nothing can be asked any more, as an error.
+fn given_up(why: &str) -> RunError {
+    RunError::Executor(format!("{why}; --resume takes over what the jobs have done"))
+}
+
 /// Why the jobs of a run will never run, as an error.
 fn stuck(why: &str) -> RunError {
     RunError::Executor(format!("jobs cannot start: {why}; docs/aws-batch.md says what to look at"))
@@ -156,7 +160,7 @@ impl AwsBatch {
             own: format!("a{time:x}"),
             next: 0,
             jobs: BTreeMap::new(),
-            silent: 0,
+            silence: Silence::default(),
             waiting: None,
             warnings: Vec::new(),
         })
@@ -168,7 +172,7 @@ impl AwsBatch {
         for page in ids.chunks(PAGE) {
             match self.aws.wait(self.client.describe_jobs().set_jobs(Some(page.to_vec())).send()) {
                 Ok(answer) => {
-                    self.silent = 0;
+                    self.silence.answer();
                     out.extend(answer.jobs.unwrap_or_default());
                 }
                 Err(e) => self.unanswered("describe jobs", e)?,
@@ -181,7 +185,10 @@ impl AwsBatch {
     fn children(&mut self, id: &str, status: JobStatus) -> Result<Vec<JobSummary>, RunError> {
         let request = self.client.list_jobs().array_job_id(id).job_status(status).into_paginator().items().send();
         match self.aws.wait(request.collect::<Result<Vec<_>, _>>()) {
-            Ok(found) => Ok(found),
+            Ok(found) => {
+                self.silence.answer();
+                Ok(found)
+            }
             Err(e) => self.unanswered("list jobs", e).map(|()| Vec::new()),
         }
     }
@@ -190,11 +197,13 @@ impl AwsBatch {
     where
         E: std::error::Error + ProvideErrorMetadata + 'static,
     {
-        if passing(&e) && self.silent < SILENT {
-            self.silent += 1;
+        let passing = passing(&e);
+        let why = explain(action, e);
+        if passing {
+            self.silence.no_answer(why);
             return Ok(());
         }
-        Err(RunError::Executor(format!("{}; --resume takes over what the jobs have done", explain(action, e))))
+        Err(given_up(&why))
     }
 
     fn terminate(&self, id: &str) {
@@ -350,6 +359,7 @@ impl Engine for AwsBatch {
             let Some((handle, parts)) = parent.job_id().and_then(|id| ids.get(id)).and_then(|h| Some((h, open.get(h)?))) else { continue };
             out.extend(self.ended(handle, parent, parts)?.into_iter().map(|(k, s)| (format!("{handle}_{k}"), s)));
         }
+        self.silence.end().map_err(|why| given_up(&why))?;
         // The same is not said at every look.
         if let Some(why) = waiting.filter(|w| self.waiting.as_deref() != Some(w)) {
             self.warnings.push(format!("jobs wait: {why}"));

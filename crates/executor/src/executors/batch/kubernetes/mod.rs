@@ -9,6 +9,7 @@ mod states;
 
 pub use options::KubernetesOptions;
 
+use super::silence::Silence;
 use super::{Engine, Job, Open, State};
 use crate::RunError;
 use job::{RUN, manifest};
@@ -24,8 +25,6 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
-/// Questions that may go unanswered one after another: a control plane that is upgraded is away for a while.
-const SILENT: u32 = 60;
 /// Pauses between attempts to submit or to delete.
 const PAUSES: [Duration; 4] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 /// Objects of one page of a list.
@@ -55,7 +54,7 @@ pub struct Kubernetes {
     image: Option<Instant>,
     said: Option<String>,
     warnings: Vec<String>,
-    silent: u32,
+    silence: Silence,
 }
 
 /// An error as the user can do something about it.
@@ -170,7 +169,7 @@ impl Kubernetes {
             image: None,
             said: None,
             warnings: Vec::new(),
-            silent: 0,
+            silence: Silence::default(),
         })
     }
 
@@ -304,16 +303,17 @@ impl Engine for Kubernetes {
         });
         let (jobs, pods) = match asked {
             Ok(found) => found,
-            Err(e) if passing(&e) && self.silent < SILENT => {
-                self.silent += 1;
-                return Ok(Vec::new());
-            }
             Err(e) => {
                 let said = explain("list jobs and pods", &e);
-                return Err(RunError::Executor(format!("{said}; --resume takes over what the jobs have done")));
+                let gone = |said| RunError::Executor(format!("{said}; --resume takes over what the jobs have done"));
+                if !passing(&e) {
+                    return Err(gone(said));
+                }
+                self.silence.no_answer(said);
+                return self.silence.end().map(|()| Vec::new()).map_err(gone);
             }
         };
-        self.silent = 0;
+        self.silence = Silence::default();
         let mut failed: HashMap<&str, HashMap<usize, &Pod>> = HashMap::new();
         let mut waiting = Vec::new();
         for pod in &pods {

@@ -61,7 +61,7 @@ impl KubernetesOptions {
             cpu: options.text("cpu"),
             memory: options.size("mem")?,
             ttl: options.parsed("ttl", "a whole number of seconds")?.unwrap_or(3600),
-            threads: options.count("threads")?.unwrap_or(1),
+            threads: options.at_once("threads")?.unwrap_or(1),
             tasks: options.count("tasks")?.unwrap_or(10),
             queued: options.count("queued")?.unwrap_or(10_000),
             array: options.count("array")?.unwrap_or(1000),

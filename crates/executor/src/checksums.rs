@@ -4,10 +4,10 @@
 //! Zarr do not look at. So an array can be verified when the folder of the run is long gone, and after it was copied elsewhere. A line
 //! is `XXH3_<16 hexadecimal digits>  <key of the chunk>`, which is also what `xxhsum --check` reads.
 
-use crate::Error;
-use chunkwise_executor::read_reports;
+use crate::RunError;
+use crate::log::read_reports;
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Location, Store, at_once};
+use chunkwise_storage::{Location, StorageError, Store, at_once};
 use chunkwise_task::TaskContext;
 use chunkwise_types::unravel;
 use std::collections::HashMap;
@@ -20,7 +20,10 @@ pub const CHECKSUMS: &str = "chunkwise.xxh3";
 const EACH: u64 = 1024;
 
 /// Writes the checksums of an array: keys and hashes in the order of the grid.
-pub(crate) fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl Iterator<Item = (K, H)>) -> Result<(), Error> {
+///
+/// # Errors
+/// When storage fails.
+pub fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl Iterator<Item = (K, H)>) -> Result<(), StorageError> {
     let mut text = String::new();
     for (key, hash) in chunks {
         let _ = writeln!(text, "XXH3_{}  {}", hash.as_ref(), key.as_ref());
@@ -31,8 +34,8 @@ pub(crate) fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl It
     Ok(())
 }
 
-/// Writes the checksums of all outputs of a finished run. A run of so many chunks that this would not fit into its memory has none.
-pub(crate) fn write_outputs(context: &TaskContext) -> Result<(), Error> {
+/// Writes the checksums of all outputs of a run whose tasks are done. A run of so many chunks that this would not fit into its memory has none.
+pub(crate) fn write_outputs(context: &TaskContext) -> Result<(), RunError> {
     let plan = &context.plan;
     let chunks = plan.arrays.values().filter(|a| a.role != ArrayRole::Input).map(|a| a.grid.count()).fold(0, u64::saturating_add);
     if chunks.saturating_mul(EACH) > plan.spec.task_budget() {
@@ -49,12 +52,15 @@ pub(crate) fn write_outputs(context: &TaskContext) -> Result<(), Error> {
         });
         write(context.array_location(name), lines)
     });
-    written.into_iter().collect()
+    Ok(written.into_iter().collect::<Result<(), StorageError>>()?)
 }
 
 /// The checksums that lie beside an array, by key; `None` if there are none. A line that is none is left out, so that its chunk counts
 /// as one without a checksum.
-pub(crate) fn read(at: &Location) -> Result<Option<HashMap<String, u64>>, Error> {
+///
+/// # Errors
+/// When storage fails.
+pub fn read(at: &Location) -> Result<Option<HashMap<String, u64>>, StorageError> {
     let Some(data) = Store::open(at)?.get(CHECKSUMS)? else { return Ok(None) };
     let line = |l: &str| {
         let (hash, key) = l.strip_prefix("XXH3_")?.split_once("  ")?;
