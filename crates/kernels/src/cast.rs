@@ -20,14 +20,18 @@ macro_rules! truncated {
         impl To<$b> for $a {
             #[inline(always)]
             fn to(self) -> $b {
-                // Both are exact: powers of 2, or 0.
+                // Exact: powers of 2, or 0.
                 const LOW: $a = <$b>::MIN as $a;
                 const END: $a = (<$b>::MAX / 2 + 1) as $a * 2.0;
-                let inside = (self >= LOW) & (self < END);
-                // SAFETY: the number lies in the range of the integer, or is 0, and the wider integer holds that range.
-                let whole = unsafe { (if inside { self } else { 0.0 }).to_int_unchecked::<$wide>() };
-                let outside = if self >= END { <$b>::MAX as $wide } else if self < LOW { <$b>::MIN as $wide } else { 0 };
-                (if inside { whole } else { outside }) as $b
+                // The greatest integer, or where it is no float the one before.
+                const EXACT: bool = <$b>::BITS < <$a>::MANTISSA_DIGITS;
+                const HIGH: $a = if EXACT { END - 1.0 } else { END.next_down() };
+                let x = if self.is_nan() { 0.0 } else { self };
+                let x = if x > LOW { x } else { LOW };
+                let x = if x < HIGH { x } else { HIGH };
+                // SAFETY: the number lies in the range of the integer, which the wider integer holds.
+                let whole = unsafe { x.to_int_unchecked::<$wide>() } as $b;
+                if !EXACT && self >= END { <$b>::MAX } else { whole }
             }
         }
         impl To<$b> for Complex<$a> { #[inline(always)] fn to(self) -> $b { self.re.to() } }

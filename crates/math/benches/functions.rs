@@ -1,6 +1,6 @@
 //! Time per call on warm arrays of 2^20 elements: `cargo bench -p chunkwise-math`. `numpy.py` times NumPy on the same arguments.
 
-use chunkwise_math::Elementary;
+use chunkwise_math::{Elementary, Out};
 use divan::{Bencher, black_box, counter::ItemsCount};
 
 fn main() {
@@ -23,13 +23,13 @@ macro_rules! unary {
             #[divan::bench]
             fn f64(bencher: Bencher) {
                 let (xs, mut out) = (arguments($low, $high, 1_000_003, |x| x), vec![0.0; N]);
-                bencher.counter(ItemsCount::new(N)).bench_local(|| <f64 as Elementary>::$name(black_box(&xs), black_box(&mut out)));
+                bencher.counter(ItemsCount::new(N)).bench_local(|| <f64 as Elementary>::$name(black_box(&xs), Out::from(black_box(&mut out))));
             }
 
             #[divan::bench]
             fn f32(bencher: Bencher) {
                 let (xs, mut out) = (arguments($low, $high, 1_000_003, |x| x as f32), vec![0.0; N]);
-                bencher.counter(ItemsCount::new(N)).bench_local(|| <f32 as Elementary>::$name(black_box(&xs), black_box(&mut out)));
+                bencher.counter(ItemsCount::new(N)).bench_local(|| <f32 as Elementary>::$name(black_box(&xs), Out::from(black_box(&mut out))));
             }
         }
     )*};
@@ -44,14 +44,14 @@ macro_rules! binary {
             fn f64(bencher: Bencher) {
                 let (xs, ys) = (arguments($low, $high, 1_000_003, |x| x), arguments(-10.0, 10.0, 700_001, |x| x));
                 let mut out = vec![0.0; N];
-                bencher.counter(ItemsCount::new(N)).bench_local(|| <f64 as Elementary>::$name(black_box(&xs), black_box(&ys), black_box(&mut out)));
+                bencher.counter(ItemsCount::new(N)).bench_local(|| <f64 as Elementary>::$name(black_box(&xs), black_box(&ys), Out::from(black_box(&mut out))));
             }
 
             #[divan::bench]
             fn f32(bencher: Bencher) {
                 let (xs, ys) = (arguments($low, $high, 1_000_003, |x| x as f32), arguments(-10.0, 10.0, 700_001, |x| x as f32));
                 let mut out = vec![0.0; N];
-                bencher.counter(ItemsCount::new(N)).bench_local(|| <f32 as Elementary>::$name(black_box(&xs), black_box(&ys), black_box(&mut out)));
+                bencher.counter(ItemsCount::new(N)).bench_local(|| <f32 as Elementary>::$name(black_box(&xs), black_box(&ys), Out::from(black_box(&mut out))));
             }
         }
     )*};

@@ -4,6 +4,8 @@
 //! result depends on its argument alone, never on its place in the slice: what is left behind the last whole block goes through
 //! the same code in a padded block.
 
+use crate::out::Out;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 /// What differs between instruction sets: whether a * b + c is one rounding.
@@ -207,12 +209,12 @@ fn run<J: Job>(level: Level, job: J) {
 struct Map<'a, T, F> {
     f: F,
     xs: &'a [T],
-    out: &'a mut [T],
+    out: &'a mut [MaybeUninit<T>],
 }
 
 impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
     #[inline(always)]
-    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], out: &mut [MaybeUninit<T>; BLOCK]) {
         if F::STAGES && *careful == 0 {
             let (mut h, mut l, mut all) = ([T::default(); BLOCK], [T::default(); BLOCK], true);
             for ((h, l), &x) in h.iter_mut().zip(&mut l).zip(xs) {
@@ -222,7 +224,7 @@ impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
             }
             if all {
                 for ((o, &h), &l) in out.iter_mut().zip(&h).zip(&l) {
-                    *o = f.end::<A>(h, l);
+                    o.write(f.end::<A>(h, l));
                 }
                 return;
             }
@@ -231,7 +233,7 @@ impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
             let mut all = true;
             for (o, &x) in out.iter_mut().zip(xs) {
                 let (y, same) = f.quick::<A>(x);
-                *o = y;
+                o.write(y);
                 all &= same;
             }
             if all {
@@ -243,7 +245,7 @@ impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
         }
         let mut any = false;
         for (o, &x) in out.iter_mut().zip(xs) {
-            *o = f.value::<A>(x);
+            o.write(f.value::<A>(x));
             any |= F::RARE && f.rare(x);
         }
         if any {
@@ -253,10 +255,10 @@ impl<T: Copy + Default, F: Unary<T>> Map<'_, T, F> {
 
     #[cold]
     #[inline(never)]
-    fn slow(f: F, xs: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn slow(f: F, xs: &[T; BLOCK], out: &mut [MaybeUninit<T>; BLOCK]) {
         for (o, &x) in out.iter_mut().zip(xs) {
             if f.rare(x) {
-                *o = f.slow(x);
+                o.write(f.slow(x));
             }
         }
     }
@@ -274,7 +276,7 @@ impl<T: Copy + Default, F: Unary<T>> Job for Map<'_, T, F> {
             Self::block::<A>(f, &mut careful, x, o);
         }
         if !rest.is_empty() {
-            let (mut x, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+            let (mut x, mut o) = ([T::default(); BLOCK], [MaybeUninit::uninit(); BLOCK]);
             x[..rest.len()].copy_from_slice(rest);
             Self::block::<A>(f, &mut careful, &x, &mut o);
             out_rest.copy_from_slice(&o[..rest.len()]);
@@ -286,12 +288,12 @@ struct Map2<'a, T, F> {
     f: F,
     xs: &'a [T],
     ys: &'a [T],
-    out: &'a mut [T],
+    out: &'a mut [MaybeUninit<T>],
 }
 
 impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
     #[inline(always)]
-    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn block<A: Arch>(f: F, careful: &mut u32, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [MaybeUninit<T>; BLOCK]) {
         if F::STAGES && *careful == 0 {
             let (mut h, mut l, mut all) = ([T::default(); BLOCK], [T::default(); BLOCK], true);
             for (((h, l), &x), &y) in h.iter_mut().zip(&mut l).zip(xs).zip(ys) {
@@ -301,7 +303,7 @@ impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
             }
             if all {
                 for ((o, &h), &l) in out.iter_mut().zip(&h).zip(&l) {
-                    *o = f.end::<A>(h, l);
+                    o.write(f.end::<A>(h, l));
                 }
                 return;
             }
@@ -311,7 +313,7 @@ impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
         }
         let mut any = false;
         for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
-            *o = f.value::<A>(x, y);
+            o.write(f.value::<A>(x, y));
             any |= F::RARE && f.rare(x, y);
         }
         if any {
@@ -321,10 +323,10 @@ impl<T: Copy + Default, F: Binary<T>> Map2<'_, T, F> {
 
     #[cold]
     #[inline(never)]
-    fn slow(f: F, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [T; BLOCK]) {
+    fn slow(f: F, xs: &[T; BLOCK], ys: &[T; BLOCK], out: &mut [MaybeUninit<T>; BLOCK]) {
         for ((o, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
             if f.rare(x, y) {
-                *o = f.slow(x, y);
+                o.write(f.slow(x, y));
             }
         }
     }
@@ -343,7 +345,7 @@ impl<T: Copy + Default, F: Binary<T>> Job for Map2<'_, T, F> {
             Self::block::<A>(f, &mut careful, x, y, o);
         }
         if !x_rest.is_empty() {
-            let (mut x, mut y, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK], [T::default(); BLOCK]);
+            let (mut x, mut y, mut o) = ([T::default(); BLOCK], [T::default(); BLOCK], [MaybeUninit::uninit(); BLOCK]);
             x[..x_rest.len()].copy_from_slice(x_rest);
             y[..y_rest.len()].copy_from_slice(y_rest);
             Self::block::<A>(f, &mut careful, &x, &y, &mut o);
@@ -353,11 +355,11 @@ impl<T: Copy + Default, F: Binary<T>> Job for Map2<'_, T, F> {
 }
 
 /// out[i] = f(xs[i]) for as many elements as both have.
-pub(crate) fn map<T: Copy + Default, F: Unary<T>>(level: Level, f: F, xs: &[T], out: &mut [T]) {
-    run(level, Map { f, xs, out });
+pub(crate) fn map<T: Copy + Default, F: Unary<T>>(level: Level, f: F, xs: &[T], out: Out<'_, T>) {
+    run(level, Map { f, xs, out: out.room() });
 }
 
 /// out[i] = f(xs[i], ys[i]) for as many elements as all three have.
-pub(crate) fn map2<T: Copy + Default, F: Binary<T>>(level: Level, f: F, xs: &[T], ys: &[T], out: &mut [T]) {
-    run(level, Map2 { f, xs, ys, out });
+pub(crate) fn map2<T: Copy + Default, F: Binary<T>>(level: Level, f: F, xs: &[T], ys: &[T], out: Out<'_, T>) {
+    run(level, Map2 { f, xs, ys, out: out.room() });
 }

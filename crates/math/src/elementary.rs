@@ -2,6 +2,7 @@
 
 use crate::arch::{Arch, Binary, Level, Plain, Unary, map, map2};
 use crate::bits::{FULL, SHORT};
+use crate::out::Out;
 use crate::{exp, inverse, log, power, single, single_log, single_power, trig};
 
 /// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count or, where named, its own function. `large`
@@ -238,22 +239,23 @@ macro_rules! elementary {
     ) => {
         /// Elementary functions, element by element: `out[i] = f(xs[i])`.
         ///
-        /// All slices should have one length; what goes beyond the shortest is neither read nor written. Nothing panics. Errors are
+        /// All slices should have one length; what goes beyond the shortest is neither read nor written, all else
+        /// is written. Nothing panics. Errors are
         /// listed in the [crate's table](crate). Where the type is known, write `<f64 as Elementary>::exp`: `f64::exp` is the standard
         /// library's.
         ///
         /// ```
-        /// # use chunkwise_math::Elementary;
+        /// # use chunkwise_math::{Elementary, Out};
         /// let mut out = [0.0; 3];
-        /// <f64 as Elementary>::exp(&[0.0, f64::INFINITY, f64::NEG_INFINITY], &mut out);
+        /// <f64 as Elementary>::exp(&[0.0, f64::INFINITY, f64::NEG_INFINITY], Out::from(&mut out));
         /// assert_eq!(out, [1.0, f64::INFINITY, 0.0]);
         /// ```
         pub trait Elementary: Copy + private::Sealed {
-            $($(#[$doc])* fn $name(xs: &[Self], out: &mut [Self]);)*
-            $($(#[$doc2])* fn $name2(xs: &[Self], ys: &[Self], out: &mut [Self]);)*
+            $($(#[$doc])* fn $name(xs: &[Self], out: Out<'_, Self>);)*
+            $($(#[$doc2])* fn $name2(xs: &[Self], ys: &[Self], out: Out<'_, Self>);)*
 
             /// xs to the power of one y; the same as [`Elementary::pow`] with that y everywhere.
-            fn pow_scalar(xs: &[Self], y: Self, out: &mut [Self]);
+            fn pow_scalar(xs: &[Self], y: Self, out: Out<'_, Self>);
         }
 
         elementary!(@impl f64, $($name $type)*; $($name2 $type2)*);
@@ -261,14 +263,14 @@ macro_rules! elementary {
     };
     (@impl $t:ty, $($name:ident $type:ident)*; $($name2:ident $type2:ident)*) => {
         impl Elementary for $t {
-            $(fn $name(xs: &[Self], out: &mut [Self]) {
+            $(fn $name(xs: &[Self], out: Out<'_, Self>) {
                 map(Level::best(), $type, xs, out);
             })*
-            $(fn $name2(xs: &[Self], ys: &[Self], out: &mut [Self]) {
+            $(fn $name2(xs: &[Self], ys: &[Self], out: Out<'_, Self>) {
                 map2(Level::best(), $type2, xs, ys, out);
             })*
 
-            fn pow_scalar(xs: &[Self], y: Self, out: &mut [Self]) {
+            fn pow_scalar(xs: &[Self], y: Self, out: Out<'_, Self>) {
                 map(Level::best(), PowBy(y), xs, out);
             }
         }

@@ -36,6 +36,7 @@ mod elementary;
 mod exp;
 mod inverse;
 mod log;
+mod out;
 mod power;
 mod single;
 mod single_log;
@@ -46,3 +47,4 @@ mod trig;
 
 pub use arch::Level;
 pub use elementary::Elementary;
+pub use out::Out;

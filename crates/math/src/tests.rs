@@ -58,13 +58,13 @@ type Two<T> = fn(Level, &[T], &[T], &mut [T]);
 
 macro_rules! ones {
     ($t:ty, $($name:literal $type:ident $exact:expr, $bound:literal;)*) => {
-        vec![$(($name, (|level, xs, out| map(level, $type, xs, out)) as One<$t>, $exact as fn(f64) -> f64, $bound)),*]
+        vec![$(($name, (|level, xs, out| map(level, $type, xs, out.into())) as One<$t>, $exact as fn(f64) -> f64, $bound)),*]
     };
 }
 
 macro_rules! twos {
     ($t:ty, $($name:literal $type:ident $exact:expr, $bound:literal;)*) => {
-        vec![$(($name, (|level, xs, ys, out| map2(level, $type, xs, ys, out)) as Two<$t>, $exact as fn(f64, f64) -> f64, $bound)),*]
+        vec![$(($name, (|level, xs, ys, out| map2(level, $type, xs, ys, out.into())) as Two<$t>, $exact as fn(f64, f64) -> f64, $bound)),*]
     };
 }
 

@@ -3,30 +3,23 @@
 use super::ElementOp;
 use super::math;
 use super::numeric::{Cplx, Divide, Int, RealMath};
-use super::strip::{Found, checked2, map2, plain2};
-use crate::BlockElement;
+use super::strip::{Found, checked2, found, map2, of_dtype, plain2};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
 /// A loop that is compiled for every instruction set.
 macro_rules! fast {
-    ($a:ty, $b:ty => $c:ty: $f:expr) => {
-        Some(Found::Run(|ins, n, out| map2::<$a, $b, $c>(ins, n, out, $f), <$c>::DTYPE))
-    };
+    ($a:ty, $b:ty => $c:ty: $f:expr) => { found!(map2::<$a, $b, $c> -> $c: $f) };
 }
 
 /// A loop that is compiled for every instruction set, with another function where its own says that it does not hold.
 macro_rules! checked {
-    ($t:ty: $f:expr, $rare:expr) => {
-        Some(Found::Run(|ins, n, out| checked2::<$t, $t>(ins, n, out, $f, $rare), <$t>::DTYPE))
-    };
+    ($t:ty: $f:expr, $rare:expr) => { found!(checked2::<$t, $t> -> $t: $f, $rare) };
 }
 
 /// A loop around a function that does not vectorise.
 macro_rules! plain {
-    ($t:ty: $f:expr) => {
-        Some(Found::Run(|ins, n, out| plain2::<$t, $t, $t>(ins, n, out, $f), <$t>::DTYPE))
-    };
+    ($t:ty: $f:expr) => { found!(plain2::<$t, $t, $t> -> $t: $f) };
 }
 
 /// The function of inputs of these dtypes.
@@ -37,22 +30,7 @@ pub(super) fn find(op: ElementOp, a: DType, b: DType) -> Option<Found> {
         _ if a != b => return None,
         _ => {}
     }
-    match a {
-        DType::Bool => of_bool(op),
-        DType::Int8 => of_i8(op),
-        DType::Int16 => of_i16(op),
-        DType::Int32 => of_i32(op),
-        DType::Int64 => of_i64(op),
-        DType::UInt8 => of_u8(op),
-        DType::UInt16 => of_u16(op),
-        DType::UInt32 => of_u32(op),
-        DType::UInt64 => of_u64(op),
-        DType::Float32 => of_f32(op),
-        DType::Float64 => of_f64(op),
-        DType::Complex64 => of_c32(op),
-        DType::Complex128 => of_c64(op),
-        _ => None,
-    }
+    of_dtype!(a, op)
 }
 
 /// Exact comparisons of signed with unsigned integers.

@@ -14,7 +14,7 @@ macro_rules! table {
             use super::super::strip::{Buffer, Element, Found, Strip};
             use super::PIECE;
             use crate::BlockElement;
-            use chunkwise_math::Elementary;
+            use chunkwise_math::{Elementary, Out};
             use num_complex::$c;
 
             type Part = [$t; PIECE];
@@ -25,15 +25,15 @@ macro_rules! table {
                 im: Part,
             }
 
-            fn real(f: fn(&[$t], &mut [$t]), x: &Part) -> Part {
+            fn real(f: fn(&[$t], Out<'_, $t>), x: &Part) -> Part {
                 let mut out = [0.0; PIECE];
-                f(x, &mut out);
+                f(x, Out::from(&mut out));
                 out
             }
 
-            fn two(f: fn(&[$t], &[$t], &mut [$t]), x: &Part, y: &Part) -> Part {
+            fn two(f: fn(&[$t], &[$t], Out<'_, $t>), x: &Part, y: &Part) -> Part {
                 let mut out = [0.0; PIECE];
-                f(x, y, &mut out);
+                f(x, y, Out::from(&mut out));
                 out
             }
 

@@ -16,9 +16,6 @@ pub const MAX_STRIP: u64 = 4096;
 const MIN_STRIP: usize = 256;
 /// Bytes that the registers, inputs and outputs of a strip should have together: most of a first-level cache.
 const STRIP_BYTES: usize = 32 << 10;
-/// Bytes of a strip of a single function without registers: nothing is read twice, so it need not stay in that cache, and what a strip
-/// costs by itself does not show.
-const LONG_STRIP_BYTES: usize = 256 << 10;
 
 /// One function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +150,8 @@ impl Fused {
         let outputs: Vec<DType> = wanted.iter().map(|&k| raw[k].dtype).collect();
         let bytes: u64 = inputs.iter().chain(&registers).chain(&outputs).map(|d| d.size()).sum();
         let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP as usize) / 128 * 128;
-        let in_place = if ops.len() == 1 { LONG_STRIP_BYTES / bytes.max(1) as usize / 128 * 128 } else { strip };
+        // A single function without registers reads nothing twice: its strip need not stay in a cache, and every strip costs a little by itself.
+        let in_place = if ops.len() == 1 { usize::MAX } else { strip };
         Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip, in_place })
     }
 

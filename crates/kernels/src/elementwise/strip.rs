@@ -2,6 +2,7 @@
 
 use crate::simd::{Loop, dispatch};
 use crate::{Block, BlockElement};
+use chunkwise_math::Out;
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 use std::mem::MaybeUninit;
@@ -111,6 +112,37 @@ pub(crate) enum Found {
     Run(StripFn, DType),
 }
 
+/// A loop over strips of elements of these types with its functions, and the type that it makes.
+macro_rules! found {
+    ($run:ident::<$($t:ty),*> -> $made:ty: $($f:expr),+) => {
+        Some(Found::Run(|ins, n, out| $run::<$($t),*>(ins, n, out, $($f),+), <$made as $crate::BlockElement>::DTYPE))
+    };
+}
+pub(super) use found;
+
+/// What the functions `of_*` of a module find for a dtype.
+macro_rules! of_dtype {
+    ($dtype:expr, $op:expr) => {
+        match $dtype {
+            DType::Bool => of_bool($op),
+            DType::Int8 => of_i8($op),
+            DType::Int16 => of_i16($op),
+            DType::Int32 => of_i32($op),
+            DType::Int64 => of_i64($op),
+            DType::UInt8 => of_u8($op),
+            DType::UInt16 => of_u16($op),
+            DType::UInt32 => of_u32($op),
+            DType::UInt64 => of_u64($op),
+            DType::Float32 => of_f32($op),
+            DType::Float64 => of_f64($op),
+            DType::Complex64 => of_c32($op),
+            DType::Complex128 => of_c64($op),
+            _ => None,
+        }
+    };
+}
+pub(super) use of_dtype;
+
 /// Appends `n` elements that `write` writes, all of them.
 #[inline(always)]
 pub(super) fn append<T: Element>(out: &mut Vec<T>, n: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) {
@@ -118,7 +150,7 @@ pub(super) fn append<T: Element>(out: &mut Vec<T>, n: usize, write: impl FnOnce(
     let room = &mut out.spare_capacity_mut()[..n];
     write(room);
     let len = out.len() + n;
-    // SAFETY: there is room for `n` more elements, and `write` (the three maps below and the gather of a program) goes over the whole
+    // SAFETY: there is room for `n` more elements, and `write` (the maps below, the functions of `chunkwise_math` and the gather of a program) goes over the whole
     // slice and writes each. Zeroing first would write every output twice: a sum of two blocks in the second-level cache took 1.3 times
     // as long.
     unsafe { out.set_len(len) };
@@ -297,28 +329,16 @@ pub(super) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) ->
     Some(())
 }
 
-/// Elements that a function over slices computes at a time.
-const SLICE: usize = 1024;
-
 /// A function over slices.
-pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &mut [T])) -> Option<()> {
+pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], Out<'_, T>)) -> Option<()> {
     let (a, out) = (T::of(*ins.first()?)?.get(..n)?, T::vec(out)?);
-    for a in a.chunks(SLICE) {
-        let from = out.len();
-        // Zeroed, in the first-level cache: it does not show beside the function.
-        out.resize(from + a.len(), T::default());
-        f(a, &mut out[from..]);
-    }
+    append(out, n, |out| f(a, Out::from(out)));
     Some(())
 }
 
 /// A function over pairs of slices.
-pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], &mut [T])) -> Option<()> {
+pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], Out<'_, T>)) -> Option<()> {
     let ((a, b), out) = (two(ins, n)?, T::vec(out)?);
-    for (a, b) in a.chunks(SLICE).zip(b.chunks(SLICE)) {
-        let from = out.len();
-        out.resize(from + a.len(), T::default());
-        f(a, b, &mut out[from..]);
-    }
+    append(out, n, |out| f(a, b, Out::from(out)));
     Some(())
 }

@@ -191,6 +191,9 @@ fn complex() {
         bin::<_, _, Complex64>(Pow, &[c(1.0, 1.0), c(0.0, 0.0), c(0.0, 0.0)], &[2.0, 0.0, 3.0]),
         [c(0.0, 2.0), c(1.0, 0.0), c(0.0, 0.0)]
     );
+    let roots = un::<_, Complex64>(Sqrt, &[c(-4.0, 0.0), c(-4.0, -0.0), c(0.0, -0.0), c(-3.0, 4.0), c(3.0, -4.0), c(0.0, 2.0)]);
+    assert_eq!(roots, [c(0.0, 2.0), c(0.0, -2.0), c(0.0, -0.0), c(1.0, 2.0), c(2.0, -1.0), c(1.0, 1.0)]);
+    assert!(roots[2].im.is_sign_negative());
     let tiny = un::<_, Complex64>(Log1p, &[c(1e-20, 1e-20)])[0];
     assert!((tiny - c(1e-20, 1e-20)).norm() < 1e-34);
     assert_eq!(bin::<_, _, bool>(Equal, &[c(1.0, 2.0)], &[c(1.0, 3.0)]), [false]);
@@ -201,7 +204,7 @@ fn complex() {
 fn complex_functions_follow_the_formulas() {
     use ElementOp::*;
     type Exact = fn(Complex64) -> Complex64;
-    let all: [(ElementOp, Exact); 16] = [
+    let all: [(ElementOp, Exact); 17] = [
         (Acos, |z| z.acos()),
         (Acosh, |z| z.acosh()),
         (Asin, |z| z.asin()),
@@ -216,6 +219,7 @@ fn complex_functions_follow_the_formulas() {
         (Log1p, |z| (z + 1.0).ln()),
         (Log2, |z| z.ln() / std::f64::consts::LN_2),
         (Sin, |z| z.sin()),
+        (Sqrt, |z| z.sqrt()),
         (Tan, |z| z.tan()),
         (Tanh, |z| z.tanh()),
     ];

@@ -1,44 +1,29 @@
 //! Functions of one input.
 
-use super::numeric::{Cplx, Int, Magnitude, RealMath};
-use super::strip::{Found, checked1, map1, plain1};
+use super::numeric::{Cplx, Int, RealMath, Squares};
+use super::strip::{Found, checked1, found, map1, of_dtype, plain1};
 use super::{ElementOp, complex, math};
-use crate::BlockElement;
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
 /// A loop that is compiled for every instruction set.
 macro_rules! fast {
-    ($a:ty => $b:ty: $f:expr) => {
-        Some(Found::Run(|ins, n, out| map1::<$a, $b>(ins, n, out, $f), <$b>::DTYPE))
-    };
+    ($a:ty => $b:ty: $f:expr) => { found!(map1::<$a, $b> -> $b: $f) };
+}
+
+/// A loop that is compiled for every instruction set, with another function where its own says that it does not hold.
+macro_rules! checked {
+    ($a:ty => $b:ty: $f:expr, $rare:expr) => { found!(checked1::<$a, $b> -> $b: $f, $rare) };
 }
 
 /// A loop around a function that does not vectorise.
 macro_rules! plain {
-    ($a:ty => $b:ty: $f:expr) => {
-        Some(Found::Run(|ins, n, out| plain1::<$a, $b>(ins, n, out, $f), <$b>::DTYPE))
-    };
+    ($a:ty => $b:ty: $f:expr) => { found!(plain1::<$a, $b> -> $b: $f) };
 }
 
 /// The function of an input of this dtype.
 pub(super) fn find(op: ElementOp, dtype: DType) -> Option<Found> {
-    match dtype {
-        DType::Bool => of_bool(op),
-        DType::Int8 => of_i8(op),
-        DType::Int16 => of_i16(op),
-        DType::Int32 => of_i32(op),
-        DType::Int64 => of_i64(op),
-        DType::UInt8 => of_u8(op),
-        DType::UInt16 => of_u16(op),
-        DType::UInt32 => of_u32(op),
-        DType::UInt64 => of_u64(op),
-        DType::Float32 => of_f32(op),
-        DType::Float64 => of_f64(op),
-        DType::Complex64 => of_c32(op),
-        DType::Complex128 => of_c64(op),
-        _ => None,
-    }
+    of_dtype!(dtype, op)
 }
 
 fn of_bool(op: ElementOp) -> Option<Found> {
@@ -118,7 +103,7 @@ macro_rules! complex {
                 E::Conj => fast!($c => $c: |z: $c| z.conj()),
                 E::Real => fast!($c => $t: |z: $c| z.re),
                 E::Imag => fast!($c => $t: |z: $c| z.im),
-                E::Abs => Some(Found::Run(|ins, n, out| checked1::<$c, $t>(ins, n, out, Magnitude::magnitude, |z| z.re.hypot(z.im)), $t::DTYPE)),
+                E::Abs => checked!($c => $t: Squares::magnitude, |z| z.re.hypot(z.im)),
                 E::Isfinite => fast!($c => bool: |z: $c| z.re.is_finite() && z.im.is_finite()),
                 E::Isinf => fast!($c => bool: |z: $c| z.re.is_infinite() || z.im.is_infinite()),
                 E::Isnan => fast!($c => bool: |z: $c| z.re.is_nan() || z.im.is_nan()),
@@ -126,7 +111,7 @@ macro_rules! complex {
                 E::Reciprocal => fast!($c => $c: |z: $c| Cplx::over($c::new(1.0, 0.0), z)),
                 E::Round => fast!($c => $c: Cplx::round_even),
                 E::Sign => plain!($c => $c: Cplx::sign),
-                E::Sqrt => plain!($c => $c: |z: $c| z.sqrt()),
+                E::Sqrt => checked!($c => $c: Squares::root, |z: $c| z.sqrt()),
                 E::Square => fast!($c => $c: |z: $c| z * z),
                 _ => complex::$t::unary(op),
             }

@@ -69,8 +69,42 @@ pub(crate) trait Ordered: Element + PartialOrd {
     const HIGH: Self;
     /// What min and max of no elements are in a group: NaN, or 0 where there is none.
     const NOTHING: Self;
+    /// A count as wide as the element.
+    type Age: Copy;
+    const NEW: Self::Age;
+    fn older(age: Self::Age) -> Self::Age;
+    fn age(age: Self::Age) -> usize;
+    /// An integer in the order of the elements, the same for both zeros; NaN apart.
+    type Key: Copy + Ord;
+    fn key(self) -> Self::Key;
+    fn of(key: Self::Key) -> Self;
     fn nan(self) -> bool;
     fn real(self) -> f64;
+}
+
+macro_rules! keys {
+    ($i:ty, $key:ty: |$x:ident| $to:expr, $from:expr) => {
+        type Age = $i;
+        const NEW: $i = 0;
+        #[inline(always)]
+        fn older(age: $i) -> $i {
+            age.wrapping_add(1)
+        }
+        #[inline(always)]
+        fn age(age: $i) -> usize {
+            age as usize
+        }
+        type Key = $key;
+        #[inline(always)]
+        fn key(self) -> $key {
+            let $x = self;
+            $to
+        }
+        #[inline(always)]
+        fn of($x: $key) -> Self {
+            $from
+        }
+    };
 }
 
 /// A type that sums and products are taken in.
@@ -160,7 +194,7 @@ impl Wide for Complex64 {
 }
 
 macro_rules! ints {
-    ($($t:ty => $w:ty),*) => {$(
+    ($($t:ty, $i:ty => $w:ty),*) => {$(
         impl Element for $t {
             type Wide = $w;
             type Sum = $w;
@@ -173,6 +207,7 @@ macro_rules! ints {
             const LOW: Self = <$t>::MIN;
             const HIGH: Self = <$t>::MAX;
             const NOTHING: Self = 0;
+            keys!($i, $t: |x| x, x);
             #[inline(always)]
             fn nan(self) -> bool { false }
             #[inline(always)]
@@ -180,10 +215,18 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(i8 => i64, i16 => i64, i32 => i64, i64 => i64, u8 => u64, u16 => u64, u32 => u64, u64 => u64);
+ints!(i8, u8 => i64, i16, u16 => i64, i32, u32 => i64, i64, u64 => i64, u8, u8 => u64, u16, u16 => u64, u32, u32 => u64, u64, u64 => u64);
+
+/// Reverses the order of negative integers.
+macro_rules! turned {
+    ($x:expr, $k:ty) => {{
+        let x: $k = $x;
+        x ^ (x >> (<$k>::BITS - 1)) & <$k>::MAX
+    }};
+}
 
 macro_rules! floats {
-    ($($t:ty => $sum:ty),*) => {$(
+    ($($t:ty, $i:ty, $k:ty => $sum:ty),*) => {$(
         impl Element for $t {
             type Wide = f64;
             type Sum = $sum;
@@ -198,6 +241,8 @@ macro_rules! floats {
             const LOW: Self = <$t>::NEG_INFINITY;
             const HIGH: Self = <$t>::INFINITY;
             const NOTHING: Self = <$t>::NAN;
+            // The bits of floats are in their order, but for those of negative ones.
+            keys!($i, $k: |x| turned!((x + 0.0).to_bits() as $k, $k), Self::from_bits(turned!(x, $k) as $i));
             #[inline(always)]
             fn nan(self) -> bool { self.is_nan() }
             #[inline(always)]
@@ -205,7 +250,7 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32 => f64, f64 => (f64, f64));
+floats!(f32, u32, i32 => f64, f64, u64, i64 => (f64, f64));
 
 impl Element for bool {
     type Wide = i64;
@@ -223,6 +268,7 @@ impl Ordered for bool {
     const LOW: Self = false;
     const HIGH: Self = true;
     const NOTHING: Self = false;
+    keys!(u8, bool: |x| x, x);
     #[inline(always)]
     fn nan(self) -> bool {
         false

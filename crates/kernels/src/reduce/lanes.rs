@@ -37,7 +37,7 @@ pub(super) fn looped<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, a
 
 /// Joins lanes as a tree.
 #[inline(always)]
-pub(super) fn joined<const LANES: usize, P: Copy>(mut lane: [P; LANES], join: impl Fn(P, P) -> P) -> P {
+fn joined<const LANES: usize, P: Copy>(mut lane: [P; LANES], join: impl Fn(P, P) -> P) -> P {
     let mut width = LANES / 2;
     while width > 0 {
         let (to, from) = lane.split_at_mut(width);

@@ -12,6 +12,8 @@ impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
     type Part = (T::Wide, f64);
     type Acc = (T::Sum, f64);
     type Out = <T::Wide as Average>::Out;
+    /// Rows that are read twice stay in the cache.
+    const ROWS: usize = if SKIP { 128 } else { Sum::<T, SKIP>::ROWS };
     fn part() -> Self::Part {
         (T::Wide::ZERO, 0.0)
     }
@@ -84,6 +86,8 @@ impl<T: Ordered, const SKIP: bool> Reducer for Moments<T, SKIP> {
     type Acc = Moment;
     type Out = f64;
     const WIDTH: usize = 3;
+    /// Rows are read twice and stay in the cache.
+    const ROWS: usize = 128;
     fn part() -> Moment {
         Moment::default()
     }

@@ -6,7 +6,7 @@
 //! accumulator (Neumaier 1974): the result is nearly independent of how the input was tiled.
 
 use super::elements::{Element, Ordered, SumState, Wide};
-use super::lanes::{RUN, joined, lanes, pairwise, rows_of};
+use super::lanes::{RUN, lanes, pairwise, rows_of};
 use crate::BlockElement;
 use chunkwise_types::DType;
 use std::marker::PhantomData;
@@ -23,6 +23,10 @@ pub(crate) trait Reducer: 'static {
     type Out: BlockElement;
     /// Output elements for each accumulator.
     const WIDTH: usize = 1;
+    /// Elements of a row that are reduced to a part: what [`Reducer::decided`] is asked after.
+    const RUN: usize = RUN;
+    /// Rows that [`Reducer::columns`] adds to a part.
+    const ROWS: usize = usize::MAX;
 
     fn part() -> Self::Part;
     fn acc() -> Self::Acc;
@@ -74,6 +78,8 @@ impl<T: Element, const SKIP: bool> Reducer for Sum<T, SKIP> {
     type Part = T::Wide;
     type Acc = T::Sum;
     type Out = T::Wide;
+    /// Bounds the rounding error of a plain sum; that of narrower elements is far below their own precision.
+    const ROWS: usize = if T::Wide::ROUNDS && size_of::<T>() == size_of::<T::Wide>() { 128 } else { usize::MAX };
     fn part() -> T::Wide {
         T::Wide::ZERO
     }
@@ -141,32 +147,59 @@ fn extreme<T: Ordered, const MAX: bool>(a: T, b: T) -> T {
     if (better & !a.nan()) | b.nan() { b } else { a }
 }
 
+/// The better of two; a NaN on the left is lost.
+#[inline(always)]
+fn pick<T: Ordered, const MAX: bool>(x: T, old: T) -> T {
+    if if MAX { x > old } else { x < old } { x } else { old }
+}
+
+/// The best of lanes, as integers, because the compiler knows how to reorder those.
+#[inline(always)]
+fn best_of<T: Ordered, const MAX: bool>(lanes: &[T::Key]) -> T {
+    let start = if MAX { T::LOW } else { T::HIGH }.key();
+    T::of(lanes.iter().fold(start, |a, &x| if MAX { a.max(x) } else { a.min(x) }))
+}
+
 /// The extreme of floats, or a NaN. Numbers and NaN are gathered apart: each takes an instruction or two, and does not wait for the other.
 #[inline(always)]
 fn extreme_or_nan<T: Ordered, const MAX: bool>(xs: &[T]) -> T {
-    // A NaN on the left is lost.
-    let better = |x: T, old: T| if if MAX { x > old } else { x < old } { x } else { old };
-    let bad = |x: T, old: T| if x.nan() { x } else { old };
     let start = if MAX { T::LOW } else { T::HIGH };
     let (mut best, mut nan) = ([start; EXTREMES], [start; EXTREMES]);
     let (blocks, rest) = xs.as_chunks::<EXTREMES>();
     let (fours, blocks) = blocks.as_chunks::<4>();
     for [a, b, c, d] in fours {
         for (i, (best, nan)) in best.iter_mut().zip(&mut nan).enumerate() {
-            *best = better(d[i], better(c[i], better(b[i], better(a[i], *best))));
-            *nan = bad(d[i], bad(c[i], bad(b[i], bad(a[i], *nan))));
+            *best = pick::<T, MAX>(of_four::<T, MAX>([a[i], b[i], c[i], d[i]]), *best);
+            *nan = if any_nan([a[i], b[i], c[i], d[i]]) { T::NOTHING } else { *nan };
         }
     }
     for xs in blocks.iter().map(|b| &b[..]).chain([rest]) {
         for ((best, nan), &x) in best.iter_mut().zip(&mut nan).zip(xs) {
-            (*best, *nan) = (better(x, *best), bad(x, *nan));
+            (*best, *nan) = (pick::<T, MAX>(x, *best), if x.nan() { x } else { *nan });
         }
     }
-    bad(joined(nan, |a, b| bad(b, a)), joined(best, |a, b| better(b, a)))
+    if nan.iter().fold(false, |any, x| any | x.nan()) { T::NOTHING } else { best_of::<T, MAX>(&best.map(T::key)) }
+}
+
+/// The best of four elements; a NaN may be lost.
+#[inline(always)]
+fn of_four<T: Ordered, const MAX: bool>([a, b, c, d]: [T; 4]) -> T {
+    pick::<T, MAX>(pick::<T, MAX>(a, b), pick::<T, MAX>(c, d))
+}
+
+/// One instruction asks this of two elements.
+#[inline(always)]
+fn any_nan<T: Ordered>([a, b, c, d]: [T; 4]) -> bool {
+    (a.nan() | b.nan()) | (c.nan() | d.nan())
 }
 
 /// Lanes of an extreme of floats.
 const EXTREMES: usize = 64;
+
+/// Elements of a run of so many bytes of which an extreme is taken. Half of all bools are the best there is.
+const fn extremes<T: BlockElement>(bytes: usize) -> usize {
+    if matches!(T::DTYPE, DType::Bool) { DECIDED } else { bytes / size_of::<T>() }
+}
 
 /// True if nothing is better: NaN, or the bound of a dtype without NaN.
 #[inline(always)]
@@ -181,6 +214,7 @@ impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
     type Part = T;
     type Acc = (T, bool);
     type Out = T;
+    const RUN: usize = extremes::<T>(128 << 10);
     fn part() -> T {
         if MAX { T::LOW } else { T::HIGH }
     }
@@ -304,20 +338,34 @@ impl<T: Element> Reducer for Count<T> {
 /// Elements that are compared before it is asked whether one matched, first of a run and then of what matched there.
 const SEARCHED: [usize; 2] = [256, 32];
 
+/// The first element that matches, of at most 256 of which one does: without a branch, which would be guessed wrong.
+#[inline(always)]
+fn spot<T>(xs: &[T], same: impl Fn(&T) -> bool) -> usize {
+    let mut at = u8::MAX;
+    for (i, x) in xs.iter().enumerate() {
+        at = at.min(if same(x) { i as u8 } else { u8::MAX });
+    }
+    usize::from(at)
+}
+
 /// The first element that matches.
 #[inline(always)]
 fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
+    let any = |xs: &[T]| xs.iter().fold(false, |found, x| found | same(x));
     // Where there are few values, one of the first matches.
-    let near = xs.len().min(SEARCHED[1]);
-    if let Some(i) = xs[..near].iter().position(&same) {
-        return Some(i);
+    if let Some(near) = xs.first_chunk::<16>() {
+        let bits = near.iter().enumerate().fold(0u16, |bits, (i, x)| bits | u16::from(same(x)) << i);
+        if bits != 0 {
+            return Some(bits.trailing_zeros() as usize);
+        }
     }
     let mut from = 0;
     for length in SEARCHED {
         let xs = &xs[from..];
-        from += length * xs.chunks(length).position(|xs| xs.iter().fold(false, |found, x| found | same(x)))?;
+        from += length * xs.chunks(length).position(any)?;
     }
-    Some(from + xs[from..].iter().position(same)?)
+    let end = xs.len().min(from + SEARCHED[1]);
+    Some(from + spot(&xs[from..end], same))
 }
 
 /// The last element that matches.
@@ -337,6 +385,60 @@ fn nearest<T>(xs: &[T], front: bool, same: impl Fn(&T) -> bool) -> Option<usize>
     if front { first(xs, same) } else { last(xs, same) }
 }
 
+/// The extreme of a run and the first element that is it, by one pass without branches: each lane keeps its own, and how many pieces ago it
+/// met it. A piece is four or eight times as many elements, 256 at most; there are fewer than 255. With a NaN among the elements, NaN and
+/// nowhere.
+#[inline(always)]
+fn located<T: Ordered, const MAX: bool, const LANES: usize, const PIECE: usize>(xs: &[T]) -> (T, usize) {
+    let start = if MAX { T::LOW } else { T::HIGH }.key();
+    let (mut best, mut ages, mut nan) = ([start; LANES], [T::NEW; LANES], false);
+    // As integers, and with an age where a number would do: a choice between a number and what is there becomes a masked store, for which
+    // the next load waits.
+    let put = |best: &mut T::Key, age: &mut T::Age, x: T, older: T::Age| {
+        let key = x.key();
+        *age = if if MAX { key > *best } else { key < *best } { T::NEW } else { older };
+        *best = if MAX { key.max(*best) } else { key.min(*best) };
+    };
+    let (pieces, rest) = xs.as_chunks::<PIECE>();
+    for piece in pieces {
+        for (i, (best, age)) in best.iter_mut().zip(&mut ages).enumerate() {
+            let at = |j: usize| piece[j * LANES + i];
+            let four = |q: usize| [at(4 * q), at(4 * q + 1), at(4 * q + 2), at(4 * q + 3)];
+            let mut x = of_four::<T, MAX>(four(0));
+            for q in 1..PIECE / LANES / 4 {
+                x = pick::<T, MAX>(of_four::<T, MAX>(four(q)), x);
+            }
+            let older = T::older(*age);
+            put(best, age, x, older);
+            for q in 0..PIECE / LANES / 4 {
+                nan |= any_nan(four(q));
+            }
+        }
+    }
+    if !rest.is_empty() {
+        ages = ages.map(T::older);
+        for xs in rest.chunks(LANES) {
+            for ((best, age), &x) in best.iter_mut().zip(&mut ages).zip(xs) {
+                let same = *age;
+                put(best, age, x, same);
+                nan |= x.nan();
+            }
+        }
+    }
+    if nan {
+        return (T::NOTHING, usize::MAX);
+    }
+    let value = best_of::<T, MAX>(&best);
+    let mut oldest = 0;
+    for (&key, &age) in best.iter().zip(&ages) {
+        oldest = oldest.max(if T::of(key) == value { T::age(age) as u8 } else { 0 });
+    }
+    // Where all are the worst there is, nothing was better than the start.
+    let first = (pieces.len() + usize::from(!rest.is_empty())).saturating_sub(1 + usize::from(oldest));
+    let same = |x: &T| *x == value;
+    (value, first * PIECE + pieces.get(first).map_or_else(|| spot(rest, same), |piece| spot(piece, same)))
+}
+
 /// The position of the extreme; the first one in C order, whatever order the tiles come in.
 pub(crate) struct Arg<T, const MAX: bool>(PhantomData<T>);
 impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
@@ -345,6 +447,8 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
     type Part = (T, isize);
     type Acc = (T, isize);
     type Out = i64;
+    /// Few enough for an age to fit a byte.
+    const RUN: usize = extremes::<T>(if size_of::<T>() == 1 { 32 << 10 } else { 64 << 10 });
     fn part() -> (T, isize) {
         (Extreme::<T, MAX>::part(), isize::MAX)
     }
@@ -375,14 +479,30 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
                 None => (other, if step >= 0 { pos } else { pos + step * (xs.len() as isize - 1) }),
             };
         }
-        // The value first, with vectors; then a search for it, unless there is a better one already, or the same further in front.
-        let value = Extreme::<T, MAX>::row(xs, 0, 0);
-        let worse = if MAX { value < old } else { value > old } | (old.nan() & !value.nan());
-        let behind = (value == old) & (step >= 0) & (pos > old_at);
-        if old_at != isize::MAX && (worse || behind) {
-            return Self::part();
+        let front = step >= 0;
+        if old_at != isize::MAX {
+            // The value alone first: there may be a better one already, or the same further in front.
+            let value = Extreme::<T, MAX>::row(xs, 0, 0);
+            let worse = if MAX { value < old } else { value > old } | (old.nan() & !value.nan());
+            if worse | ((value == old) & front & (pos > old_at)) {
+                return Self::part();
+            }
         }
-        let at = if value.nan() { nearest(xs, step >= 0, |x| x.nan()) } else { nearest(xs, step >= 0, |x| *x == value) };
+        // As many lanes as took the least time.
+        let (value, at) = match (size_of::<T>(), T::NOTHING.nan()) {
+            (8, false) => located::<T, MAX, 8, 64>(xs),
+            (8, true) => located::<T, MAX, 16, 64>(xs),
+            (4, false) => located::<T, MAX, 16, 128>(xs),
+            (4, true) => located::<T, MAX, 32, 128>(xs),
+            _ => located::<T, MAX, 64, 256>(xs),
+        };
+        let at = if value.nan() {
+            nearest(xs, front, |x| x.nan())
+        } else if front {
+            Some(at)
+        } else {
+            last(xs, |x| *x == value)
+        };
         (value, at.map_or(isize::MAX, |i| pos + step * i as isize))
     }
     #[inline(always)]

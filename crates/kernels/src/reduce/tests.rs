@@ -273,6 +273,46 @@ fn sums_are_compensated_and_infinities_survive() {
     assert!(as_f64(&m)[2].is_nan());
 }
 
+/// Long runs, in which positions are found by pieces and lanes.
+fn positions<T: BlockElement + PartialOrd>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
+    for n in [1, 31, 63, 64, 65, 127, 128, 255, 256, 257, 300, 1000, 4101, 70_000] {
+        for values in [1, 5, u64::MAX] {
+            let some: Vec<T> = (0..values.min(n)).map(|_| make(rng)).collect();
+            let xs: Vec<T> = (0..n).map(|_| some[rng.below(some.len() as u64) as usize]).collect();
+            let block = T::wrap(ndarray::ArcArray::from(xs.clone()).into_dyn());
+            for (op, max) in [(ReduceOp::ArgMin, false), (ReduceOp::ArgMax, true)] {
+                let best = |a: usize, i: usize| if (max && xs[i] > xs[a]) || (!max && xs[i] < xs[a]) { i } else { a };
+                let nan = xs.iter().position(|x| x.partial_cmp(x).is_none());
+                let want = nan.unwrap_or_else(|| (1..xs.len()).fold(0, best));
+                assert_eq!(as_f64(&fold_one(op, DType::Int64, std::slice::from_ref(&block))), [want as f64], "{op:?} {:?} {n}", T::DTYPE);
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_in_long_runs() {
+    let rng = &mut Rng(7);
+    let odd = |r: &mut Rng| {
+        let kinds = if r.below(99) == 0 { 6 } else { 5 };
+        [f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.5, f64::NAN][r.below(kinds) as usize]
+    };
+    let float = |r: &mut Rng| r.below(1 << 40) as f64 - 5e11;
+    for _ in 0..4 {
+        positions(rng, odd);
+        positions(rng, |r| odd(r) as f32);
+        positions(rng, float);
+        positions(rng, |r| float(r) as f32);
+        positions(rng, |r| r.next() as i64);
+        positions(rng, |r| r.next());
+        positions(rng, |r| r.next() as i32);
+        positions(rng, |r| r.next() as u32);
+        positions(rng, |r| r.next() as i16);
+        positions(rng, |r| r.next() as u8);
+        positions(rng, |r| r.below(2) == 0);
+    }
+}
+
 #[test]
 fn empty_extremes_are_errors_and_complex_ones_refused() {
     let node = |function, dtype, len| {

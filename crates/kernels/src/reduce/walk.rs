@@ -5,16 +5,12 @@
 //! innermost one decides the kernel: a *row* reduces a contiguous run into one accumulator, *columns* add rows to a run of
 //! temporaries. A view that is not contiguous is cut along its slowest axis until its pieces are.
 
-use super::lanes::RUN;
 use super::reducers::Reducer;
 use crate::simd::{Loop, dispatch};
 use ndarray::{ArrayViewD, Axis, Slice};
 
 /// Bytes of the temporaries of columns: they stay in the first-level cache beside some rows.
 const COLUMN_BYTES: usize = 16 << 10;
-/// Rows summed before a merge into the accumulator: bounds the rounding error of a plain sum.
-const ROWS: usize = 128;
-
 /// Where the elements of a view go.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -67,30 +63,42 @@ fn each(dims: &[Dim], x: usize, acc: isize, pos: isize, f: &mut impl FnMut(usize
     }
 }
 
-/// A run of elements that one accumulator takes.
-struct Row<'a, R: Reducer> {
-    acc: &'a R::Acc,
+/// Rows of the same length and distance, each of which one accumulator takes.
+struct Each<'a, R: Reducer> {
     xs: &'a [R::In],
+    rows: Dim,
+    len: usize,
+    acc: &'a mut [R::Acc],
+    at: isize,
     pos: isize,
     step: isize,
 }
 
-impl<R: Reducer> Loop for Row<'_, R> {
-    type Output = R::Part;
+impl<R: Reducer> Loop for Each<'_, R> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) -> R::Part {
-        R::row_after(self.acc, self.xs, self.pos, self.step)
+    fn run(self) {
+        for i in 0..self.rows.len {
+            let (x, i) = (i * self.rows.x, i as isize);
+            row::<R>(
+                &self.xs[x..x + self.len],
+                self.pos + i * self.rows.pos,
+                self.step,
+                &mut self.acc[(self.at + i * self.rows.acc) as usize],
+            );
+        }
     }
 }
 
-/// Reduces a row into an accumulator, in runs that stay in the first-level cache, until the result is decided.
+/// Reduces a row into an accumulator, in runs that stay in the cache, until the result is decided.
+#[inline(always)]
 fn row<R: Reducer>(xs: &[R::In], pos: isize, step: isize, acc: &mut R::Acc) {
-    for (k, xs) in xs.chunks(RUN).enumerate() {
-        let pos = pos + step * (k * RUN) as isize;
+    for (k, xs) in xs.chunks(R::RUN).enumerate() {
+        let pos = pos + step * (k * R::RUN) as isize;
         if R::decided(acc, pos, step) {
             return;
         }
-        let part = dispatch(Row::<R> { acc, xs, pos, step });
+        let part = R::row_after(acc, xs, pos, step);
         R::merge(acc, part);
     }
 }
@@ -152,11 +160,11 @@ fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: 
     let mut tmp = vec![R::part(); job.columns.min(most)];
     for c in (0..job.columns).step_by(most) {
         let width = most.min(job.columns - c);
-        for r in (0..job.rows).step_by(ROWS) {
+        for r in (0..job.rows).step_by(R::ROWS) {
             let tmp = &mut tmp[..width];
             tmp.fill(R::part());
             let pos = job.pos + job.pos_step * r as isize;
-            let rows = ROWS.min(job.rows - r);
+            let rows = R::ROWS.min(job.rows - r);
             let row = |k: usize| row(r + k);
             let step = job.pos_step;
             dispatch(Columns::<R, _> { parts: tmp, row: &row, from: c..c + width, rows, pos, step, elements: std::marker::PhantomData });
@@ -176,24 +184,17 @@ fn columns<'a, R: Reducer>(job: &Rows, row: impl Fn(usize) -> &'a [R::In], acc: 
 
 /// Reduces a contiguous run of memory.
 fn flat<R: Reducer>(xs: &[R::In], dims: &[Dim], to: &Target, acc: &mut [R::Acc]) {
-    let Some((inner, outer)) = dims.split_last() else {
-        row::<R>(&xs[..1], to.first, 0, &mut acc[to.at as usize]);
-        return;
-    };
-    if inner.acc == 0 {
-        each(outer, 0, to.at, to.first, &mut |x, a, p| {
-            row::<R>(&xs[x..x + inner.len], p, inner.pos, &mut acc[a as usize]);
-        });
-        return;
-    }
     let one = Dim { len: 1, x: 0, acc: 0, pos: 0 };
-    let (rows, outer) = match outer.split_last() {
-        Some((rows, rest)) if rows.acc == 0 => (*rows, rest),
-        _ => (one, outer),
-    };
+    let (inner, outer) = dims.split_last().map_or((one, dims), |(inner, outer)| (*inner, outer));
+    let rows = outer.split_last().filter(|(rows, _)| inner.acc == 0 || rows.acc == 0);
+    let (rows, outer) = rows.map_or((one, outer), |(rows, rest)| (*rows, rest));
     each(outer, 0, to.at, to.first, &mut |x, at, pos| {
+        let xs = &xs[x..];
+        if inner.acc == 0 {
+            return dispatch(Each::<R> { xs, rows, len: inner.len, acc: &mut *acc, at, pos, step: inner.pos });
+        }
         let job = Rows { rows: rows.len, columns: inner.len, at, stride: inner.acc, pos, pos_step: rows.pos };
-        columns::<R>(&job, |r| &xs[x + r * rows.x..][..inner.len], acc);
+        columns::<R>(&job, |r| &xs[r * rows.x..][..inner.len], acc);
     });
 }
 
