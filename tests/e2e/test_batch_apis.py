@@ -4,7 +4,6 @@ What all executors have in common is in test_executors.py.
 """
 
 import json
-import os
 import re
 import signal
 
@@ -165,24 +164,15 @@ def test_answers_that_are_lost(tmp_path, cluster, reference):
     assert files(tmp_path / "out.zarr") == reference
 
 
-def held_pod(cluster):
-    """The name of a pod whose process was stopped just now; None if there is none."""
-    with cluster.lock:
-        for name, container in cluster.containers.items():
-            if container.code is None and container.process.poll() is None:
-                os.kill(container.process.pid, signal.SIGSTOP)
-                return name
-    return None
-
-
 def test_jobs_and_pods_that_somebody_deletes(tmp_path, cluster):
     """Their tasks are run again."""
     path = prepare(tmp_path, count=200, side=100)
+    # One worker does nothing, so that it cannot end before its pod is deleted.
+    cluster.held = True
     with Run("run", path, *on_cluster(cluster)) as run:
-        # A worker that has begun is held, so that it cannot end before its pod is deleted.
-        held = run.until(lambda: held_pod(cluster))
+        run.until(lambda: cluster.held is not True)
         with cluster.lock:
-            cluster._delete("pods", cluster.pods[held], {"gracePeriodSeconds": 0})
+            cluster._delete("pods", cluster.pods[cluster.held], {"gracePeriodSeconds": 0})
         run.until(lambda: "its pod was deleted" in run.errors or "lost worker" in run.errors)
         with cluster.lock:
             for job in list(cluster.jobs.values())[:1]:

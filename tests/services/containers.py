@@ -53,14 +53,16 @@ def remove_group(group, seconds):
 
 
 class Container:
-    """One process, held to `memory` bytes. `poll()` gives its exit code when it has ended; then `oom` says if memory was the reason."""
+    """One process, held to `memory` bytes. `poll()` gives its exit code when it has ended; then `oom` says if memory was the reason.
+    A `held` one is stopped (SIGSTOP) before it does anything."""
 
-    def __init__(self, words, env, memory=None):
+    def __init__(self, words, env, memory=None, held=False):
         self.group = memory_group(memory) if memory else None
         self.oom, self.code, self.deadline = False, None, None
         self.log = tempfile.TemporaryFile()
         # The shell enters the group and becomes the command, so that nothing of the command runs outside.
-        enter = ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.group / "cgroup.procs")] if self.group else []
+        script = ("kill -STOP $$; " if held else "") + 'echo $$ > "$0" && exec "$@"'
+        enter = ["/bin/sh", "-c", script, str(self.group / "cgroup.procs")] if self.group else []
         self.process = subprocess.Popen(
             [*enter, *words], env={"PATH": os.defpath, "TMPDIR": "/tmp", **env}, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
             start_new_session=True, cwd="/",

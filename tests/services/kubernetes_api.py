@@ -77,6 +77,8 @@ class KubernetesApi(Api):
         self.namespace, self.secrets, self.configs = "default", {}, {}
         # What the kernel holds containers to, instead of their limit.
         self.memory = None
+        # The name of a pod whose process does nothing; `True`: of the next one.
+        self.held = None
         self.forbidden, self.used, self.created = set(), set(), []
         self.jobs, self.pods, self.containers, self.version, self.expire = {}, {}, {}, 1, 0
 
@@ -319,7 +321,9 @@ class KubernetesApi(Api):
         env["JOB_COMPLETION_INDEX"] = pod["metadata"]["labels"][INDEX]
         words = [re.sub(r"\$\((\w+)\)", lambda m: env.get(m[1], m[0]), w) for w in [*container.get("command", entry), *container.get("args", [])]]
         self._said(pod, {"running": {"startedAt": now()}}, "Running")
-        self.containers[name] = Container(words, env, self.memory or limit)
+        held = self.held is True
+        self.containers[name] = Container(words, env, self.memory or limit, held)
+        self.held = name if held else self.held
 
     def settle(self):
         """Waits until no job has anything more to do."""
