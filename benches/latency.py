@@ -51,8 +51,9 @@ def main():
         print("|---|---|---|---|---|---|---|", flush=True)
         with MiniStack() as server:
             server.create_bucket("bucket")
+            client = {"client_options": {"allow_http": True}}
             options = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1", "endpoint": server.url}
-            store = zarr.storage.ObjectStore(obstore.store.S3Store("bucket", client_options={"allow_http": True}, **options))
+            store = zarr.storage.ObjectStore(obstore.store.S3Store("bucket", **client, **options))
             rng = np.random.default_rng(1)
             for name, layout in LAYOUTS.items():
                 path = name.replace(" ", "").replace(",", "-")
@@ -81,6 +82,9 @@ def main():
                                 if done.returncode:
                                     sys.exit(done.stderr)
                                 times.append(time.perf_counter() - started)
+                                # The server has everything in memory.
+                                output = obstore.store.S3Store("bucket", prefix=f"out{runs}.zarr", **client, **options)
+                                obstore.delete(output, [m["path"] for page in obstore.list(output) for m in page])
                             seconds[latency] = statistics.median(times)
                             most = proxy.most_active
                         base, slow = seconds[0.0], seconds[args.latency / 1000]
