@@ -23,6 +23,8 @@ WHY = {
     "test_a_straggler_gets_a_second_copy": {"threads": "no copies"},
     "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
+    "test_a_driver_kills_a_worker_for_its_memory": {"threads": "the driver is the worker"}
+    | {e: "the engine's affair" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")},
     "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "the command's affair: it sees signal 9"},
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]} | {"lambda": "no image"},

@@ -251,17 +251,12 @@ def test_a_worker_that_is_killed(tmp_path, on, remote, single, executor):
     clean(tmp_path, single)
 
 
-@pytest.mark.parametrize("executor", ["processes", "processes watched", *ENGINES])
+@pytest.mark.parametrize("executor", ["processes", *ENGINES])
 def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
-    executor, *watched = executor.split()
     args, env = on(executor)
     path = prepare(tmp_path, side=400, count=12)
     little = [*args, "--executor-option", "mem=12MB"]
-    if watched:
-        # As where no cgroup can be made: the driver looks, and files do not count.
-        args = [*args, "--executor-option", "memory_limit=watch"]
-        little = [*args, "--executor-option", "mem=2MB"]
     if executor in APIS:
         # A worker is told what its container has, and refuses what does not fit; so the container gets less than it was promised.
         api, little = request.getfixturevalue("kubernetes" if executor == "kubernetes" else "batch"), args
@@ -277,6 +272,24 @@ def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     got = files(tmp_path / "out.zarr")
     chunkwise("run", path, *MEM, "--overwrite").ok()
     assert got == files(tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("executor", ["processes"])
+def test_a_driver_kills_a_worker_for_its_memory(tmp_path, on, remote, single, executor):
+    """No cgroup can be made, and a worker uses too much memory: the driver kills it and says so; with more memory the run goes on."""
+    args, env = on(executor)
+    args, env = [*args, "--executor-option", "memory_limit=watch"], {**env, **remote.env}
+    path = remote.prepare(tmp_path, single=True)
+    # Workers wait, so that the driver has time to look at them.
+    remote.hang()
+    with Run("run", path, *args, "--executor-option", "mem=2MB", env=env) as run:
+        run.failed("too much memory", "projected to need", "--resume")
+    assert "failed (resource)" in run.errors
+    nothing_published(tmp_path)
+    remote.heal()
+    with Run("run", path, *args, "--resume", env=env) as run:
+        run.ok()
+    clean(tmp_path, single)
 
 
 @pytest.mark.parametrize("executor", ["processes", "command", "slurm"])
