@@ -8,6 +8,7 @@
 use crate::RunError;
 use chunkwise_storage::{Location, Store};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often it is renewed.
@@ -22,9 +23,15 @@ struct Note {
     pid: u32,
     /// When the process was started, in the kernel's ticks: ids are used again.
     started: Option<u64>,
+    /// How many leases the process took before: a process may have several drivers.
+    #[serde(default)]
+    number: u64,
     /// Seconds since 1970.
     renewed: u64,
 }
+
+/// Leases that this process took.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
@@ -46,7 +53,8 @@ fn machine() -> String {
 impl Note {
     fn mine() -> Note {
         let pid = std::process::id();
-        Note { machine: machine(), pid, started: process_start(pid), renewed: now() }
+        let number = TAKEN.fetch_add(1, Ordering::Relaxed);
+        Note { machine: machine(), pid, started: process_start(pid), number, renewed: now() }
     }
 
     fn alive(&self) -> bool {
@@ -68,9 +76,13 @@ pub(crate) struct Lease {
 impl Lease {
     /// Takes it for the run in a folder.
     pub fn take(run_dir: &Location) -> Result<Option<Lease>, RunError> {
+        Lease::take_as(Note::mine(), run_dir)
+    }
+
+    fn take_as(note: Note, run_dir: &Location) -> Result<Option<Lease>, RunError> {
         let Some(folder) = run_dir.parent() else { return Ok(None) };
         let store = Store::open(&folder)?;
-        let (key, note) = (format!("{}.lock", run_dir.name()), Note::mine());
+        let key = format!("{}.lock", run_dir.name());
         let text = || serde_json::to_vec(&note).unwrap_or_default();
         if !store.create(&key, &text())? {
             let held = store.get(&key)?.and_then(|d| serde_json::from_slice::<Note>(&d).ok());
@@ -114,5 +126,17 @@ mod tests {
         let elsewhere = Note { machine: "another".into(), ..mine };
         assert!(elsewhere.alive());
         assert!(!Note { renewed: now() - STALE, ..elsewhere }.alive());
+    }
+
+    #[test]
+    fn one_driver_holds_a_run() {
+        let run = Location::parse("memory://lease/work/run", None).unwrap();
+        let note = Note::mine();
+        let lease = Lease::take_as(note.clone(), &run).unwrap().unwrap();
+        // Another driver, also of this process, is told so; a request that is sent again is none.
+        assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
+        let again = Lease::take_as(note, &run).unwrap().unwrap();
+        drop((lease, again));
+        assert!(Lease::take(&run).unwrap().is_some());
     }
 }
