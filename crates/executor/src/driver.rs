@@ -170,12 +170,10 @@ impl Driver {
         let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, have, ready };
         let result = Scheduler::new(parts).run();
         log.flush()?;
-        if result.is_err() || options.keep {
-            // What is only in memory would have to be made again by the run that goes on.
-            let flushed = executor.flush();
-            if result.is_ok() {
-                flushed?;
-            }
+        // What is only in memory would have to be made again by the run that goes on; and publishing needs memory, too.
+        let flushed = executor.flush();
+        if result.is_ok() {
+            flushed?;
         }
         report.bytes_spilled = executor.spilled();
         report.usage = executor.usage();
