@@ -37,7 +37,7 @@ pub(crate) struct Limits {
     /// Where intermediates and reports are kept (a path or URL).
     #[arg(long)]
     work_dir: Option<String>,
-    /// Tasks that run at once [default: the number of processors].
+    /// Tasks that compute at once [default: the number of processors].
     #[arg(long)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
