@@ -30,9 +30,15 @@ pub(crate) struct BandReader<'a> {
 }
 
 impl<'a> BandReader<'a> {
-    /// A reader of the leaves of a program, which goes on where the cursors are.
-    pub fn new(ctx: &'a TaskContext, program: &'a Program, bands: &'a Bands, cursors: &'a mut BTreeMap<usize, Cursor>) -> BandReader<'a> {
-        let order = memory::load_order(&ctx.plan.arrays, program).into_iter().filter(|&k| bands.banded[k]).collect();
+    /// A reader of those of the `leaves`, in their order, that are banded. It goes on where the cursors are.
+    pub fn new(
+        ctx: &'a TaskContext,
+        program: &'a Program,
+        bands: &'a Bands,
+        leaves: &[usize],
+        cursors: &'a mut BTreeMap<usize, Cursor>,
+    ) -> BandReader<'a> {
+        let order = leaves.iter().copied().filter(|&k| bands.banded[k]).collect();
         BandReader { ctx, program, bands, cursors, order, stats: ReadStats::default() }
     }
 

@@ -48,9 +48,9 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let uploads = Uploads::new(in_flight);
     let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
     let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
-    let requests = Requests::default();
-    let mut run =
-        Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, cursors: BTreeMap::new() };
+    let (requests, cursors) = (Requests::default(), BTreeMap::new());
+    let order = memory::load_order(&ctx.plan.arrays, &s.program);
+    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, order, cursors };
     let written = run.evaluate(s, &regions)?;
     let rest = run.uploads.finish().map_err(run.storage())?;
     run.tell(&rest);
@@ -100,6 +100,8 @@ struct Run<'a> {
     readers: HashMap<usize, Reader>,
     /// Chunks that are being written while the next ones are computed.
     uploads: Uploads<WrittenChunk>,
+    /// The leaves in the order in which they are loaded.
+    order: Vec<usize>,
     /// By step, where leaves that are read in bands are open.
     cursors: BTreeMap<usize, Cursor>,
 }
@@ -157,8 +159,8 @@ impl Run<'_> {
     fn ask(&mut self, demands: &Demands, bands: &Bands, banded: bool, known: &Known) -> Result<Vec<usize>, TaskError> {
         let kept = |k: usize| known[k].iter().map(|p| &p.region).eq(&demands[k]);
         let arrays = &self.ctx.plan.arrays;
-        let reads: Vec<usize> = memory::load_order(arrays, self.program)
-            .into_iter()
+        let leaves = self.order.iter().copied();
+        let reads: Vec<usize> = leaves
             .filter(|&k| bands.banded[k] == banded)
             .filter(|&k| !kept(k) || !self.program.steps[k].read.as_ref().is_some_and(|name| memory::keeps(&arrays[name])))
             .collect();
@@ -224,7 +226,7 @@ impl Run<'_> {
             return cut.iter().try_for_each(|band| evaluate(band, known));
         }
         let demands: Vec<Demands> = cut.iter().map(|band| bands.demands(program, schedule, pass, band)).collect();
-        let mut reader = BandReader::new(self.ctx, program, bands, &mut self.cursors);
+        let mut reader = BandReader::new(self.ctx, program, bands, &self.order, &mut self.cursors);
         let storage = |source| TaskError::Storage { stage, task, source };
         let done = reader.each(&demands, known, storage, |i, known| evaluate(&cut[i], known));
         let read = reader.stats;
