@@ -150,9 +150,9 @@ pub(super) fn append<T: Element>(out: &mut Vec<T>, n: usize, write: impl FnOnce(
     let room = &mut out.spare_capacity_mut()[..n];
     write(room);
     let len = out.len() + n;
-    // SAFETY: there is room for `n` more elements, and `write` (the maps below, the functions of `chunkwise_math` and the gather of a program) goes over the whole
-    // slice and writes each. Zeroing first would write every output twice: a sum of two blocks in the second-level cache took 1.3 times
-    // as long.
+    // SAFETY: there is room for `n` more elements, and `write` (the maps below, the functions of `chunkwise_math` and the gather of a
+    // program) goes over the whole slice and writes each. Zeroing first would write every output twice: a sum of two blocks in the
+    // second-level cache took 1.3 times as long.
     unsafe { out.set_len(len) };
 }
 
