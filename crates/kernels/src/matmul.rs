@@ -17,11 +17,15 @@ const DIAGONAL: usize = 64;
 /// Summed elements that are packed at once.
 const DEPTH: usize = 512;
 /// A thread is worth starting for this many multiplications.
-const THREAD_WORK: usize = 1 << 25;
+const THREAD_WORK: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
 /// Bytes that a thread packs at once: a panel of each operand.
 const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
-/// Multiplications between two meetings of the threads.
-const MEETING: usize = 1 << 30;
+/// Multiplications of all threads in one part of the summed elements.
+const PART: usize = if cfg!(test) { 1 << 18 } else { 1 << 28 };
+/// Parts from which on few blocks are enough: what is left when the first thread ends is a small part of all.
+const LONG: usize = 6;
+/// Threads that pack less than small operands twice: of `4 FEW` blocks in a square of them, `FEW` hold each operand once or twice.
+const FEW: usize = 8;
 /// Bytes that may be packed whatever the size of the operands.
 const PACKED: u64 = 16 << 20;
 
@@ -32,7 +36,8 @@ pub(crate) fn panels(operands: u64) -> u64 {
 
 /// The most threads that may work on operands of so many bytes.
 pub(crate) fn threads(operands: u64) -> usize {
-    usize::try_from(panels(operands) / PANELS).unwrap_or(usize::MAX).max(1)
+    let small = if operands <= PACKED / 2 { FEW } else { 1 };
+    usize::try_from(panels(operands) / PANELS).unwrap_or(usize::MAX).max(small)
 }
 
 /// The longest side of a block.
@@ -137,7 +142,7 @@ struct Job<'a, T> {
 
 /// Where a side is cut in two: near the middle, at a multiple of the registers of a kernel.
 fn middle(n: usize) -> usize {
-    (n / 2).next_multiple_of(if n > 256 { 48 } else { 16 }).min(n - 1)
+    (n / 2).next_multiple_of(if n > 600 { 48 } else { 16 }).min(n - 1)
 }
 
 /// Cuts a product into blocks of at most so many multiplications; of one that is symmetric those on and below the diagonal.
@@ -187,35 +192,47 @@ pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, 
     }
     let lent = threads::borrow(threads.min(work / THREAD_WORK).saturating_sub(1));
     let threads = lent.count + 1;
-    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
-    let part = match threads {
-        1 => DEPTH,
-        _ => (MEETING / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH),
-    };
-    for k in (0..a.ncols()).step_by(part) {
-        let range = k..a.ncols().min(k + part);
-        let job = Job { c: c.view_mut(), a: a.slice_move(s![.., range.clone()]), b: b.slice_move(s![range.clone(), ..]) };
-        // Several blocks a thread, so that all of them end at about the same time.
-        let most = if threads == 1 { usize::MAX } else { job.a.len().saturating_mul(job.b.ncols()) / (6 * threads) };
-        let mut jobs = Vec::new();
-        cut(job, symmetric, most, &mut jobs);
-        if threads == 1 {
+    let depth = a.ncols();
+    if threads == 1 {
+        for k in (0..depth).step_by(DEPTH) {
+            let range = k..depth.min(k + DEPTH);
+            let job = Job { c: c.view_mut(), a: a.slice_move(s![.., range.clone()]), b: b.slice_move(s![range.clone(), ..]) };
+            let mut jobs = Vec::new();
+            cut(job, symmetric, usize::MAX, &mut jobs);
             jobs.into_iter().for_each(|job| T::block(job.c, job.a, job.b));
-            continue;
         }
-        let queue = Mutex::new(jobs.into_iter());
-        let work = || loop {
-            let next = queue.lock().next();
-            let Some(job) = next else { break };
-            T::block(job.c, job.a, job.b);
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..lent.count {
-                scope.spawn(work);
-            }
-            work();
-        });
+        return;
     }
+    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
+    let part = (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH);
+    let parts = depth.div_ceil(part);
+    // Several blocks a thread, so that all of them end at about the same time.
+    let blocks = threads * if parts < LONG { 4 } else { 2 };
+    let mut parked = Vec::new();
+    cut(Job { c, a, b }, symmetric, work / blocks, &mut parked);
+    let parked: Mutex<Vec<(usize, Job<'_, T>)>> = Mutex::new(parked.into_iter().map(|job| (0, job)).collect());
+    // A thread takes the block that is furthest behind of those that nobody has. So the parts of a block are added in their order, whoever
+    // adds them, and nobody waits.
+    let work = || loop {
+        let behind = |jobs: &Vec<(usize, Job<'_, T>)>| (0..jobs.len()).min_by_key(|&i| jobs[i].0);
+        let taken = {
+            let mut jobs = parked.lock();
+            behind(&jobs).map(|i| jobs.swap_remove(i))
+        };
+        let Some((turn, mut job)) = taken else { break };
+        let range = turn * part..depth.min((turn + 1) * part);
+        let (a, b) = (job.a.slice_move(s![.., range.clone()]), job.b.slice_move(s![range, ..]));
+        T::block(job.c.view_mut(), a, b);
+        if turn + 1 < parts {
+            parked.lock().push((turn + 1, job));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..lent.count {
+            scope.spawn(work);
+        }
+        work();
+    });
 }
 
 /// Copies what is below the diagonal to above it.

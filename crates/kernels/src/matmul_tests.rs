@@ -31,6 +31,7 @@ fn compare<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T +
         (130, 70, 513),
         (300, 270, 40),
         (530, 20, 600),
+        (140, 30, 3200),
         (3, 0, 5),
     ];
     for (turn, (m, n, k)) in shapes.into_iter().enumerate() {
