@@ -112,7 +112,8 @@ impl MemoryTier {
     /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
     /// this returns is dropped.
     pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
-        self.reserve_beside(bytes).then_some(Spare { tier: self, bytes })
+        // Lazily: one that is made and dropped would give back what it never had.
+        self.reserve_beside(bytes).then(|| Spare { tier: self, bytes })
     }
 
     /// As [`MemoryTier::reserve`], but only if no object has to be written to its store for it.
