@@ -64,3 +64,45 @@ def test_equal_to_numpy_for_every_codec(tmp_path, expected, codec, chunks):
         assert json.loads(done.stdout)["peak_memory"] < {"250MB": 250e6, "1GB": 1e9}[memory]
         for name, result in results.items():
             np.testing.assert_array_equal(read_array(tmp_path / "out.zarr" / name), result, err_msg=f"{name}, {memory}")
+
+
+@pytest.mark.parametrize("codec", ["raw", "lz4", "zstd"])
+def test_cores_that_help_change_no_bit(tmp_path, codec):
+    """A single chunk is one task, whose bands all idle cores take: sums are added in the order of the bands all the same."""
+    for seed, name in enumerate("xy"):
+        array = zarr.create_array(str(tmp_path / "in.zarr" / name), shape=SHAPE, chunks=SHAPE, dtype="float64", compressors=CODECS[codec])
+        array[...] = np.round(np.random.default_rng(seed).standard_normal(SHAPE), 3)
+    work = {
+        "sum": "sum(exp(x) * y)",
+        "mean": "mean(x)",
+        "spread": "std(x * y, axis=0)",
+        "rows": "sum(sin(x), axis=2)",
+        "map": "exp(x) / (1 + y * y)",
+    }
+    pipeline = write_pipeline(tmp_path, {name: f"in.zarr/{name}" for name in "xy"}, {}, {f"out.zarr/{name}": text for name, text in work.items()})
+    found = []
+    for workers in (1, 2, 4, 4, 2):
+        chunkwise("run", pipeline, "--allowed-mem", "1GB", "--workers", workers, "--overwrite").ok()
+        found.append({name: read_array(tmp_path / "out.zarr" / name).tobytes() for name in work})
+    x, y = (read_array(tmp_path / "in.zarr" / name) for name in "xy")
+    np.testing.assert_allclose(np.frombuffer(found[0]["sum"]), (np.exp(x) * y).sum(), rtol=1e-11)
+    np.testing.assert_allclose(np.frombuffer(found[0]["map"]).reshape(SHAPE), np.exp(x) / (1 + y * y), rtol=1e-14)
+    assert all(other == found[0] for other in found[1:])
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_damaged_block_stops_all_cores(tmp_path, workers):
+    array = zarr.create_array(str(tmp_path / "x"), shape=SHAPE, chunks=SHAPE, dtype="int64", compressors=CODECS["lz4"])
+    array[...] = wave(3)
+    path = tmp_path / "x" / "c" / "0" / "0" / "0"
+    chunk = bytearray(path.read_bytes())
+    decoded, block = (int.from_bytes(chunk[at : at + 4], "little") for at in (4, 8))
+    last = 16 + 4 * (-(-decoded // block) * 2 // 3)
+    start = int.from_bytes(chunk[last : last + 4], "little")
+    # The length of the first stream of a block in the last third.
+    chunk[start : start + 4] = b"\xff\xff\xff\x7f"
+    path.write_bytes(chunk)
+    for text in ("sum(x)", "x + 1"):
+        pipeline = write_pipeline(tmp_path, {"x": "x"}, {"r": text}, {"r": "r"})
+        done = chunkwise("run", pipeline, "--allowed-mem", "1GB", "--workers", workers, "--overwrite", timeout=60)
+        done.failed("c/0/0/0", "stage 0")

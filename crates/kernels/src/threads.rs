@@ -61,6 +61,13 @@ impl Drop for Busy {
     }
 }
 
+impl Lent {
+    /// True if tasks have started on cores that are lent: whoever has one should give it back soon.
+    pub fn wanted(&self) -> bool {
+        self.cores.as_ref().is_some_and(|cores| cores.idle.load(Ordering::Relaxed) < 0)
+    }
+}
+
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(cores) = &self.cores {
@@ -92,6 +99,11 @@ mod tests {
         let task = cores.enter();
         let (one, rest) = (borrow(1), borrow(9));
         assert_eq!((one.count, rest.count, borrow(1).count), (1, 2, 0));
+        assert!(!one.wanted());
+        {
+            let _more = cores.enter();
+            assert!(one.wanted());
+        }
         drop(rest);
         let other = std::thread::spawn({
             let cores = cores.clone();

@@ -209,6 +209,11 @@ fn pass_need(
     let asked = asked.fold(0, u64::saturating_add);
     let buffers = peak.saturating_sub(leaves);
     let leaves = leaves.saturating_add(asked);
+    (leaves, buffers, tile(program, schedule, pass))
+}
+
+/// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel.
+pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
     let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
@@ -245,7 +250,7 @@ fn pass_need(
         .filter(|(k, _)| demands[*k].len() > 1)
         .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
         .fold(0, u64::saturating_add);
-    (leaves, buffers, tile.saturating_add(want))
+    tile.saturating_add(want)
 }
 
 /// What a pass wants, as a single part.

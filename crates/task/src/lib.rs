@@ -3,7 +3,6 @@
 //! `run_task(plan, stage, task)` resolves the regions, reads, evaluates phase by phase and tile by tile as
 //! [`chunkwise_plan::schedule`] says, and writes whole chunks. Running it twice, or twice at once, leaves the same bytes.
 
-mod ahead;
 mod context;
 mod error;
 mod evaluate;
@@ -12,6 +11,7 @@ mod evaluate_tests;
 mod prepare;
 mod read;
 mod run;
+mod tiles;
 mod watch;
 
 pub use chunkwise_kernels::Cores;

@@ -1,17 +1,17 @@
 //! The task function.
 
-use crate::ahead::BandReader;
 use crate::evaluate::Known;
 use crate::prepare::Prepared;
+use crate::tiles::{Cursors, Fault, Tiles};
 use crate::{TaskContext, TaskError, Watch};
-use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
+use chunkwise_kernels::{Block, Fold, KernelError, Node, Part, borrow};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Cursor, Elements, ReadStats, Reader, StorageError, Uploads};
+use chunkwise_storage::{ChunkWritten, Elements, ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::Region;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -48,7 +48,7 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let uploads = Uploads::new(in_flight);
     let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
     let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
-    let (requests, cursors) = (Requests::default(), BTreeMap::new());
+    let (requests, cursors) = (Requests::default(), Cursors::new());
     let order = memory::load_order(&ctx.plan.arrays, &s.program);
     let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, order, cursors };
     let written = run.evaluate(s, &regions)?;
@@ -103,7 +103,7 @@ struct Run<'a> {
     /// The leaves in the order in which they are loaded.
     order: Vec<usize>,
     /// By step, where leaves that are read in bands are open.
-    cursors: BTreeMap<usize, Cursor>,
+    cursors: Cursors,
 }
 
 /// Windows of a fold that are announced before they are read, at most.
@@ -200,38 +200,30 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Evaluates a part of what a pass wants band by band and tile by tile, and gives every tile's values to `take`.
+    /// Evaluates a part of what a pass wants tile by tile, and gives every tile's values to `take`, in their order if that matters.
     fn tiles(
         &mut self,
         e: &mut Evaluation<'_>,
         part: &Region,
         known: &mut Known,
-        mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError>,
+        ordered: bool,
+        take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError> + Send,
     ) -> Result<(), TaskError> {
-        let (stage, task, watch, program) = (self.stage, self.task, self.watch, self.program);
-        let (pass, schedule, bands, prepared) = (e.pass, e.schedule, &e.bands, &mut e.prepared);
-        let cut = bands.cut(pass, part);
-        let mut evaluate = |band: &Region, known: &Known| -> Result<(), TaskError> {
-            for tile in pass.tiles_of(band) {
-                if watch.cancelled() {
-                    return Err(TaskError::Cancelled);
-                }
-                let wants = vec![tile.clone(); pass.wants.len()];
-                let kernel = |(step, source)| TaskError::Kernel { stage, task, step, source };
-                take(&tile, prepared.evaluate(known, &wants, false).map_err(kernel)?)?;
-            }
-            Ok(())
+        let (pass, schedule, bands) = (e.pass, e.schedule, &e.bands);
+        let tiles = Tiles { ctx: self.ctx, program: self.program, schedule, pass, bands, order: &self.order, ordered };
+        let watch = self.watch;
+        let done = tiles.each(part, &mut e.prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
+        let (read, done) = match done {
+            Ok(read) => (read, Ok(())),
+            Err((read, fault)) => (read, Err(fault)),
         };
-        if bands.whole_pieces || !bands.banded.contains(&true) {
-            return cut.iter().try_for_each(|band| evaluate(band, known));
-        }
-        let demands: Vec<Demands> = cut.iter().map(|band| bands.demands(program, schedule, pass, band)).collect();
-        let mut reader = BandReader::new(self.ctx, program, bands, &self.order, &mut self.cursors);
-        let storage = |source| TaskError::Storage { stage, task, source };
-        let done = reader.each(&demands, known, storage, |i, known| evaluate(&cut[i], known));
-        let read = reader.stats;
         self.count(read);
-        done
+        done.map_err(|fault| match fault {
+            Fault::Read(source) => self.storage()(source),
+            Fault::Step(step, source) => self.kernel(step)(source),
+            Fault::Cancelled => TaskError::Cancelled,
+            Fault::Taker(e) => e,
+        })
     }
 
     fn evaluate(&mut self, stage: &Stage, regions: &[Region]) -> Result<Vec<WrittenChunk>, TaskError> {
@@ -281,7 +273,7 @@ impl Run<'_> {
                     fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
                     continue;
                 }
-                self.tiles(&mut e, &pass.wants[0].1, &mut known, |tile, blocks| {
+                self.tiles(&mut e, &pass.wants[0].1, &mut known, true, |tile, blocks| {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
@@ -314,12 +306,12 @@ impl Run<'_> {
                 let demands = e.bands.demands(self.program, &schedule, &pass, &piece);
                 self.load(&demands, &e.bands, true, &mut known)?;
             }
-            let out = if !e.in_bands() && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
-                // A fused program makes its own, smaller tiles: its outputs are the only blocks.
+            let out = if !e.in_bands() && borrow(1).count == 0 && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
+                // A fused program makes its own, smaller tiles: its outputs are the only blocks. Other threads have none of them.
                 e.prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
             } else {
                 let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(program.steps[*k].ty.dtype, &r.shape)).collect();
-                self.tiles(&mut e, &piece, &mut known, |tile, blocks| {
+                self.tiles(&mut e, &piece, &mut known, false, |tile, blocks| {
                     let place = tile.relative_to(&piece);
                     out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
                     Ok(())
