@@ -7,7 +7,7 @@
 
 use crate::demand::{Demands, demands};
 use crate::memory::keeps;
-use crate::schedule::{Pass, Schedule, cut};
+use crate::schedule::{Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
 use chunkwise_types::{Region, ravel};
 use std::collections::BTreeMap;
@@ -123,8 +123,8 @@ impl Bands {
         let target = (piece.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
         let bands = Bands { shared: vec![false; how.len()], banded, whole_pieces: false, target: target.max(pass.target) };
         let cut = bands.cut(pass, piece);
-        let part = &cut[cut.len() / 2];
-        let middle = bands.demands(program, schedule, pass, part);
+        let part = cut.get(cut.len() / 2)?;
+        let middle = bands.demands(program, schedule, pass, &part);
         // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
         // read again.
         let limit = if how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
@@ -134,7 +134,7 @@ impl Bands {
     }
 
     /// The bands of a part of what the pass wants.
-    pub fn cut(&self, pass: &Pass, part: &Region) -> Vec<Region> {
+    pub fn cut(&self, pass: &Pass, part: &Region) -> Tiling {
         cut(part, self.target, &pass.order)
     }
 

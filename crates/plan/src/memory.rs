@@ -172,14 +172,7 @@ fn pass_need(
     let some: Vec<Demands> = parts
         .iter()
         .filter(|_| bands.banded.contains(&true))
-        .flat_map(|part| {
-            let cut = bands.cut(pass, part);
-            [cut.first(), cut.get(cut.len() / 2)]
-                .into_iter()
-                .flatten()
-                .map(|b| bands.demands(program, schedule, pass, b))
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|part| bands.cut(pass, part).samples().map(|b| bands.demands(program, schedule, pass, &b)).collect::<Vec<_>>())
         .collect();
     let held = |k: usize| match bands.banded[k] {
         true => some.iter().map(|d| bytes_of(program, k, &d[k])).max().unwrap_or(0),
@@ -215,16 +208,15 @@ fn pass_need(
 /// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel.
 pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
-    let first = pass.tiles.first().cloned().unwrap_or_else(|| Region::full(&[]));
+    let first = pass.tiles.get(0).unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
     let demands = if tiled {
-        let middle = &pass.tiles[pass.tiles.len() / 2];
-        let at = |tile: &Region| {
+        let at = |tile: Region| {
             let wants: Vec<_> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
             crate::demand::demands(program, &schedule.types, &wants)
         };
-        let (a, b) = (at(&first), at(middle));
-        a.into_iter().zip(b).map(|(x, y)| if volume_of(&x) >= volume_of(&y) { x } else { y }).collect()
+        let larger = |(x, y): (Vec<Region>, Vec<Region>)| if volume_of(&x) >= volume_of(&y) { x } else { y };
+        pass.tiles.samples().map(at).reduce(|a, b| a.into_iter().zip(b).map(larger).collect()).unwrap_or_default()
     } else {
         pass.demands.clone()
     };

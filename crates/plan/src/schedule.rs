@@ -49,8 +49,8 @@ pub struct Pass {
     pub wants: Vec<(usize, Region)>,
     /// What each step is needed at.
     pub demands: Demands,
-    /// The regions of the first want's coordinates at which tiles are cut; a single entry means no tiling.
-    pub tiles: Vec<Region>,
+    /// The tiles of the first want; a single one means no tiling.
+    pub tiles: Tiling,
     /// Elements of a tile.
     pub(crate) target: u64,
     pub(crate) order: CutOrder,
@@ -69,9 +69,55 @@ pub(crate) struct CutOrder {
 /// Elements of the kept axes of a tile that are worth going through together.
 const RUN: u64 = 4096;
 
+/// A region cut into tiles, of which none is kept: there may be very many.
+#[derive(Debug, Clone)]
+pub struct Tiling {
+    whole: Region,
+    tile: Vec<u64>,
+    counts: Vec<u64>,
+}
+
+impl Tiling {
+    /// One tile.
+    pub fn uncut(whole: Region) -> Tiling {
+        Tiling { tile: whole.shape.clone(), counts: vec![1; whole.rank()], whole }
+    }
+
+    /// How many tiles there are.
+    #[allow(clippy::len_without_is_empty)] // A region that is cut has elements.
+    pub fn len(&self) -> usize {
+        usize::try_from(volume(&self.counts)).unwrap_or(usize::MAX)
+    }
+
+    /// A tile by its number; the last axis is the fastest.
+    pub fn get(&self, number: usize) -> Option<Region> {
+        (number < self.len()).then(|| {
+            let mut tile = self.whole.clone();
+            let mut rest = number as u64;
+            for axis in (0..self.counts.len()).rev() {
+                let start = rest % self.counts[axis] * self.tile[axis];
+                rest /= self.counts[axis];
+                tile.start[axis] += start;
+                tile.shape[axis] = self.tile[axis].min(self.whole.shape[axis] - start);
+            }
+            tile
+        })
+    }
+
+    /// The first tile, which is a largest one, and one in the middle.
+    pub fn samples(&self) -> impl Iterator<Item = Region> {
+        [self.get(0), self.get(self.len() / 2)].into_iter().flatten()
+    }
+
+    /// Every tile.
+    pub fn iter(&self) -> impl Iterator<Item = Region> {
+        (0..self.len()).filter_map(|i| self.get(i))
+    }
+}
+
 impl Pass {
     /// The tiles of a part of what is wanted.
-    pub fn tiles_of(&self, part: &Region) -> Vec<Region> {
+    pub fn tiles_of(&self, part: &Region) -> Tiling {
         cut(part, self.target, &self.order)
     }
 }
@@ -234,7 +280,7 @@ impl Schedule {
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
         if !tileable || contracts || !(computes || folds) || whole.is_empty() {
-            return Pass { wants, demands: d, tiles: vec![whole], target: u64::MAX, order: CutOrder::default() };
+            return Pass { wants, demands: d, tiles: Tiling::uncut(whole), target: u64::MAX, order: CutOrder::default() };
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).fold(0, u64::saturating_add)).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
@@ -254,7 +300,7 @@ fn in_runs(labels: &[i64], window: &Window) -> bool {
 }
 
 /// Cuts a region into tiles of about `target` elements, along the first axes of the order as far as that suffices.
-pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Vec<Region> {
+pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Tiling {
     let mut tile = whole.shape.clone();
     let kept = &order.axes[..order.kept];
     let again = kept.iter().map(|&axis| (axis, false));
@@ -270,13 +316,6 @@ pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Vec<Region> 
         }
         tile[axis] = n.clamp(1, tile[axis]);
     }
-    let counts: Vec<u64> = whole.shape.iter().zip(&tile).map(|(n, t)| n.div_ceil(*t)).collect();
-    (0..volume(&counts))
-        .map(|k| {
-            let index = unravel(k, &counts);
-            let start: Vec<u64> = index.iter().zip(&tile).map(|(i, t)| i * t).collect();
-            let shape = start.iter().zip(&tile).zip(&whole.shape).map(|((s, t), n)| (*t).min(n - s)).collect();
-            Region { start: start.iter().zip(&whole.start).map(|(s, w)| s + w).collect(), shape }
-        })
-        .collect()
+    let counts = whole.shape.iter().zip(&tile).map(|(n, t)| n.div_ceil(*t)).collect();
+    Tiling { whole: whole.clone(), tile, counts }
 }

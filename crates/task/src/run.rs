@@ -266,7 +266,7 @@ impl Run<'_> {
                 self.ask(&pass.demands, &e.bands, false, &known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
                 self.load(&pass.demands, &e.bands, false, &mut known)?;
-                if let [_] = &pass.tiles[..] {
+                if pass.tiles.len() == 1 {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
                     let blocks = e.prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;

@@ -10,7 +10,7 @@ use crate::prepare::Prepared;
 use chunkwise_kernels::{Block, Kernel, KernelError, Lent, Part, borrow};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
-use chunkwise_plan::schedule::{Pass, Schedule};
+use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
 use chunkwise_plan::{Program, memory};
 use chunkwise_storage::{Cursor, ReadStats, Spare, StorageError};
 use chunkwise_types::Region;
@@ -111,12 +111,12 @@ impl Tiles<'_> {
     }
 
     /// The tiles of a band. Values that are leaves are not computed, so their bands need no tiles.
-    fn tiles(&self, band: &Region, prepared: &Prepared<'_>) -> Vec<Region> {
-        if prepared.units.is_empty() { vec![band.clone()] } else { self.pass.tiles_of(band) }
+    fn tiles(&self, band: &Region, prepared: &Prepared<'_>) -> Tiling {
+        if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
     }
 
     /// Idle cores and memory for other threads, if both are there and kernels have no better use of the cores.
-    fn helpers(&self, bands: &[Region]) -> Vec<(Lent, Spare<'_>)> {
+    fn helpers(&self, bands: &Tiling) -> Vec<(Lent, Spare<'_>)> {
         let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
         if bands.len() < WORTHWHILE || self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product) {
             return Vec::new();
@@ -130,7 +130,7 @@ impl Tiles<'_> {
             let item: u64 = self.pass.wants.iter().map(|(k, _)| self.program.steps[*k].ty.dtype.size()).sum();
             leaves.saturating_add(band.volume().saturating_mul(item))
         };
-        let most = [bands.first(), bands.get(bands.len() / 2)].into_iter().flatten().map(bytes).max().unwrap_or(0);
+        let most = bands.samples().map(|band| bytes(&band)).max().unwrap_or(0);
         let through =
             self.banded().filter_map(|k| self.program.steps[k].read.as_ref()).map(|name| memory::reading(&self.ctx.plan.arrays[name]));
         let each =
@@ -167,7 +167,7 @@ impl Tiles<'_> {
                     let loaded = self.read(band, cursors, freed, &mut stats).map_err(Fault::Read)?;
                     self.swap(known, loaded);
                 }
-                for tile in self.tiles(band, prepared) {
+                for tile in self.tiles(band, prepared).iter() {
                     if cancelled() {
                         return Err(Fault::Cancelled);
                     }
@@ -176,7 +176,7 @@ impl Tiles<'_> {
                 }
                 Ok(())
             };
-            let done = bands.iter().try_for_each(&mut each);
+            let done = bands.iter().try_for_each(|band| each(&band));
             return done.map(|()| stats).map_err(|fault| (stats, fault));
         }
         // Byte ranges can be read by everybody; what is decoded in the order of its chunk, by one at a time.
@@ -202,7 +202,7 @@ impl Tiles<'_> {
                 let freed = if reads { self.swap(known, Loaded::new()) } else { Loaded::new() };
                 let in_order = shared.in_order.as_ref().map(Mutex::lock);
                 let i = shared.next.fetch_add(1, Ordering::Relaxed);
-                let Some(band) = bands.get(i) else { break };
+                let Some(band) = &bands.get(i) else { break };
                 if reads {
                     let loaded = match in_order {
                         Some(mut cursors) => self.read(band, &mut cursors, freed, stats),
@@ -211,7 +211,7 @@ impl Tiles<'_> {
                     self.swap(known, loaded.map_err(Fault::Read)?);
                 }
                 let mut values = Vec::new();
-                for tile in self.tiles(band, prepared) {
+                for tile in self.tiles(band, prepared).iter() {
                     if cancelled() || shared.turn.load(Ordering::Relaxed) == STOPPED {
                         return Err(Fault::Cancelled);
                     }
