@@ -212,11 +212,7 @@ impl Run<'_> {
         let (pass, schedule, bands) = (e.pass, e.schedule, &e.bands);
         let tiles = Tiles { ctx: self.ctx, program: self.program, schedule, pass, bands, order: &self.order, ordered };
         let watch = self.watch;
-        let done = tiles.each(part, &mut e.prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
-        let (read, done) = match done {
-            Ok(read) => (read, Ok(())),
-            Err((read, fault)) => (read, Err(fault)),
-        };
+        let (read, done) = tiles.each(part, &mut e.prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
         self.count(read);
         done.map_err(|fault| match fault {
             Fault::Read(source) => self.storage()(source),

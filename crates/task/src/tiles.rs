@@ -14,7 +14,7 @@ use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
 use chunkwise_plan::{Program, memory};
 use chunkwise_storage::{Cursor, ReadStats, Spare, StorageError};
 use chunkwise_types::Region;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -55,29 +55,76 @@ pub(crate) struct Tiles<'a> {
     pub ordered: bool,
 }
 
-/// What all threads share.
-struct Shared<'a, F> {
-    next: AtomicUsize,
-    /// Held while a band is taken and its leaves are read, where that goes through a chunk in order.
-    in_order: Option<Mutex<&'a mut Cursors>>,
+/// Whose turn it is to have values taken.
+struct Turns<F> {
     /// The band whose values are taken next.
     turn: AtomicUsize,
     turned: Condvar,
     take: Mutex<F>,
 }
 
-/// Ends the loops of all threads if it is dropped while this thread fails.
-struct Failing<'a>(&'a dyn Fn(), bool);
+impl<F> Turns<F> {
+    fn new(take: F) -> Turns<F> {
+        Turns { turn: AtomicUsize::new(0), turned: Condvar::new(), take: Mutex::new(take) }
+    }
 
-impl Drop for Failing<'_> {
-    fn drop(&mut self) {
-        if self.1 {
-            (self.0)();
+    fn stopped(&self) -> bool {
+        self.turn.load(Ordering::Relaxed) == STOPPED
+    }
+
+    fn set(&self, turn: usize, _taker: MutexGuard<'_, F>) {
+        // Under the lock, or a thread that is about to sleep would miss it.
+        self.turn.store(turn, Ordering::Release);
+        self.turned.notify_all();
+    }
+
+    /// Waits until it is the turn of a band; `None` if that never comes.
+    fn wait(&self, band: usize) -> Option<MutexGuard<'_, F>> {
+        for _ in 0..LOOKS {
+            if self.turn.load(Ordering::Acquire) == band {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let mut taker = self.take.lock();
+        loop {
+            match self.turn.load(Ordering::Acquire) {
+                STOPPED => return None,
+                turn if turn == band => return Some(taker),
+                _ => self.turned.wait(&mut taker),
+            }
         }
     }
 }
 
-impl Tiles<'_> {
+/// Stops all threads if it is dropped by one that fails.
+struct Failing<'t, F>(&'t Turns<F>);
+
+impl<F> Drop for Failing<'_, F> {
+    fn drop(&mut self) {
+        self.0.set(STOPPED, self.0.take.lock());
+    }
+}
+
+/// What a thread has for itself.
+struct Worker<'w, 's> {
+    prepared: &'w mut Prepared<'s>,
+    known: &'w mut Known,
+    cursors: &'w mut Cursors,
+    stats: ReadStats,
+}
+
+/// What all threads that work on a part share.
+struct Shared<'w, F> {
+    bands: Tiling,
+    next: AtomicUsize,
+    /// Held while a band is taken and its leaves are read, where that goes through a chunk in order.
+    in_order: Option<Mutex<&'w mut Cursors>>,
+    turns: Turns<F>,
+    cancelled: &'w (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Tiles<'a> {
     fn banded(&self) -> impl Iterator<Item = usize> {
         self.order.iter().copied().filter(|&k| self.bands.banded[k])
     }
@@ -116,7 +163,7 @@ impl Tiles<'_> {
     }
 
     /// Idle cores and memory for other threads, if both are there and kernels have no better use of the cores.
-    fn helpers(&self, bands: &Tiling) -> Vec<(Lent, Spare<'_>)> {
+    fn helpers(&self, bands: &Tiling) -> Vec<(Lent, Spare<'a>)> {
         let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
         if bands.len() < WORTHWHILE || self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product) {
             return Vec::new();
@@ -153,142 +200,147 @@ impl Tiles<'_> {
         known: &mut Known,
         cursors: &mut Cursors,
         cancelled: &(dyn Fn() -> bool + Sync),
-        mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), E> + Send,
-    ) -> Result<ReadStats, (ReadStats, Fault<E>)> {
-        let reads = !self.bands.whole_pieces && self.banded().next().is_some();
-        let bands = if reads { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
-        let wants = |tile: &Region| vec![tile.clone(); self.pass.wants.len()];
+        take: impl FnMut(&Region, Vec<Block>) -> Result<(), E> + Send,
+    ) -> (ReadStats, Result<(), Fault<E>>) {
+        let bands = if self.reads() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
         let helpers = self.helpers(&bands);
-        let mut stats = ReadStats::default();
         if helpers.is_empty() {
-            let mut each = |band: &Region| -> Result<(), Fault<E>> {
-                if reads {
-                    let freed = self.swap(known, Loaded::new());
-                    let loaded = self.read(band, cursors, freed, &mut stats).map_err(Fault::Read)?;
-                    self.swap(known, loaded);
-                }
-                for tile in self.tiles(band, prepared).iter() {
-                    if cancelled() {
-                        return Err(Fault::Cancelled);
-                    }
-                    let values = prepared.evaluate(known, &wants(&tile), false).map_err(|(k, e)| Fault::Step(k, e))?;
-                    take(&tile, values).map_err(Fault::Taker)?;
-                }
-                Ok(())
-            };
-            let done = bands.iter().try_for_each(|band| each(&band));
-            return done.map(|()| stats).map_err(|fault| (stats, fault));
+            let mut worker = Worker { prepared, known, cursors, stats: ReadStats::default() };
+            let done = self.alone(&bands, &mut worker, cancelled, take);
+            return (worker.stats, done);
         }
         // Byte ranges can be read by everybody; what is decoded in the order of its chunk, by one at a time.
         let apart = self.banded().filter_map(|k| self.program.steps[k].read.as_ref()).all(|name| self.ctx.plan.arrays[name].raw);
         let mut none = Cursors::new();
         let (mine, in_order) = if apart { (cursors, None) } else { (&mut none, Some(Mutex::new(cursors))) };
-        let shared =
-            Shared { next: AtomicUsize::new(0), in_order, turn: AtomicUsize::new(0), turned: Condvar::new(), take: Mutex::new(take) };
-        let stop = || {
-            // Under the lock, or a thread that is about to sleep would miss it.
-            let _taker = shared.take.lock();
-            shared.turn.store(STOPPED, Ordering::Release);
-            shared.turned.notify_all();
-        };
-        let work = |prepared: &mut Prepared<'_>,
-                    known: &mut Known,
-                    own: &mut Cursors,
-                    lent: Option<&Lent>,
-                    stats: &mut ReadStats|
-         -> Result<(), Fault<E>> {
-            let mut failing = Failing(&stop, true);
-            while lent.is_none_or(|lent| !lent.wanted()) {
-                let freed = if reads { self.swap(known, Loaded::new()) } else { Loaded::new() };
-                let in_order = shared.in_order.as_ref().map(Mutex::lock);
-                let i = shared.next.fetch_add(1, Ordering::Relaxed);
-                let Some(band) = &bands.get(i) else { break };
-                if reads {
-                    let loaded = match in_order {
-                        Some(mut cursors) => self.read(band, &mut cursors, freed, stats),
-                        None => self.read(band, own, freed, stats),
-                    };
-                    self.swap(known, loaded.map_err(Fault::Read)?);
-                }
-                let mut values = Vec::new();
-                for tile in self.tiles(band, prepared).iter() {
-                    if cancelled() || shared.turn.load(Ordering::Relaxed) == STOPPED {
-                        return Err(Fault::Cancelled);
+        let shared = Shared { bands, next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
+        let (shared, blank) = (&shared, self.without_leaves(known));
+        let results: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
+            let help = |helper: (Lent, Spare<'a>)| {
+                let ((lent, spare), mut known) = (helper, blank.clone());
+                scope.spawn(move || {
+                    let _spare = spare;
+                    let prepared = Prepared::new(self.program, &self.schedule.types, &self.pass.wants, self.pass.tiles.len() > 1);
+                    match prepared {
+                        Ok(mut prepared) => {
+                            let cursors = &mut Cursors::new();
+                            let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
+                            self.work(worker, shared, Some(&lent))
+                        }
+                        // The thread that is helped prepared the same before.
+                        Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
                     }
-                    let blocks = prepared.evaluate(known, &wants(&tile), false).map_err(|(k, e)| Fault::Step(k, e))?;
-                    if self.ordered {
-                        values.push((tile, blocks));
-                    } else {
-                        (shared.take.lock())(&tile, blocks).map_err(Fault::Taker)?;
-                    }
-                }
-                if !self.ordered {
-                    continue;
-                }
-                let mut looks = 0;
-                while shared.turn.load(Ordering::Acquire) != i && looks < LOOKS {
-                    std::hint::spin_loop();
-                    looks += 1;
-                }
-                let mut take = shared.take.lock();
-                loop {
-                    match shared.turn.load(Ordering::Acquire) {
-                        STOPPED => return Err(Fault::Cancelled),
-                        turn if turn == i => break,
-                        _ => shared.turned.wait(&mut take),
-                    }
-                }
-                for (tile, blocks) in values {
-                    take(&tile, blocks).map_err(Fault::Taker)?;
-                }
-                shared.turn.store(i + 1, Ordering::Release);
-                shared.turned.notify_all();
-            }
-            failing.1 = false;
-            Ok(())
-        };
-        let all: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
-            let own = |known: &Known| -> Known {
-                let banded = |k: usize| reads && self.bands.banded[k];
-                known.iter().enumerate().map(|(k, parts)| if banded(k) { Vec::new() } else { parts.clone() }).collect()
-            };
-            let others: Vec<_> = helpers
-                .into_iter()
-                .map(|(lent, spare)| {
-                    let mut known = own(known);
-                    let work = &work;
-                    scope.spawn(move || {
-                        let _spare = spare;
-                        let mut stats = ReadStats::default();
-                        let prepared = Prepared::new(self.program, &self.schedule.types, &self.pass.wants, self.pass.tiles.len() > 1);
-                        let done = match prepared {
-                            Ok(mut prepared) => work(&mut prepared, &mut known, &mut Cursors::new(), Some(&lent), &mut stats),
-                            // The thread that was helped prepared the same before.
-                            Err((k, e)) => Err(Fault::Step(k, e)),
-                        };
-                        (stats, done)
-                    })
                 })
-                .collect();
-            let mut stats = ReadStats::default();
-            let done = work(prepared, known, mine, None, &mut stats);
-            let mut all = vec![(stats, done)];
-            all.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
-            all
+            };
+            let others: Vec<_> = helpers.into_iter().map(help).collect();
+            let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default() };
+            let own = self.work(worker, shared, None);
+            let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            std::iter::once(own).chain(joined).collect()
         });
-        let mut failed: Option<Fault<E>> = None;
-        for (read, done) in all {
-            stats = stats.plus(read);
-            // Those that a failure stopped say that they were cancelled.
-            if let Err(fault) = done
-                && failed.as_ref().is_none_or(|f| matches!(f, Fault::Cancelled))
-            {
-                failed = Some(fault);
+        // Those that a failure stopped say that they were cancelled: the failure itself counts.
+        let real = |done: &Result<(), Fault<E>>| matches!(done, Err(fault) if !matches!(fault, Fault::Cancelled));
+        results.into_iter().fold((ReadStats::default(), Ok(())), |(sum, all), (stats, done)| {
+            (sum.plus(stats), if real(&all) || done.is_ok() { all } else { done })
+        })
+    }
+
+    /// True if leaves are read for each band.
+    fn reads(&self) -> bool {
+        !self.bands.whole_pieces && self.banded().next().is_some()
+    }
+
+    /// What is known but for the leaves that are read for each band.
+    fn without_leaves(&self, known: &Known) -> Known {
+        let reads = self.reads();
+        let blank = |(k, parts): (usize, &Vec<Part>)| if reads && self.bands.banded[k] { Vec::new() } else { parts.clone() };
+        known.iter().enumerate().map(blank).collect()
+    }
+
+    fn alone<E>(
+        &self,
+        bands: &Tiling,
+        worker: &mut Worker<'_, '_>,
+        cancelled: &dyn Fn() -> bool,
+        mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), E>,
+    ) -> Result<(), Fault<E>> {
+        let Worker { prepared, known, cursors, stats } = worker;
+        for band in bands.iter() {
+            if self.reads() {
+                let freed = self.swap(known, Loaded::new());
+                let loaded = self.read(&band, cursors, freed, stats).map_err(Fault::Read)?;
+                self.swap(known, loaded);
+            }
+            for tile in self.tiles(&band, prepared).iter() {
+                if cancelled() {
+                    return Err(Fault::Cancelled);
+                }
+                take(&tile, self.values(&tile, prepared, known)?).map_err(Fault::Taker)?;
             }
         }
-        match failed {
-            None => Ok(stats),
-            Some(fault) => Err((stats, fault)),
+        Ok(())
+    }
+
+    fn values<E>(&self, tile: &Region, prepared: &mut Prepared<'_>, known: &Known) -> Result<Vec<Block>, Fault<E>> {
+        let wants = vec![tile.clone(); self.pass.wants.len()];
+        prepared.evaluate(known, &wants, false).map_err(|(k, e)| Fault::Step(k, e))
+    }
+
+    /// One of several threads: takes bands until there are none, or until its core is wanted.
+    fn work<E, F>(&self, mut worker: Worker<'_, '_>, shared: &Shared<'_, F>, lent: Option<&Lent>) -> (ReadStats, Result<(), Fault<E>>)
+    where
+        F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
+    {
+        let failing = Failing(&shared.turns);
+        let mut done = Ok(true);
+        while let Ok(true) = done
+            && lent.is_none_or(|lent| !lent.wanted())
+        {
+            done = self.next_band(&mut worker, shared);
         }
+        if done.is_ok() {
+            std::mem::forget(failing);
+        }
+        (worker.stats, done.map(|_| ()))
+    }
+
+    /// Takes the next band, if there is one.
+    fn next_band<E, F>(&self, worker: &mut Worker<'_, '_>, shared: &Shared<'_, F>) -> Result<bool, Fault<E>>
+    where
+        F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
+    {
+        let Worker { prepared, known, cursors, stats } = worker;
+        let turns = &shared.turns;
+        let in_order = shared.in_order.as_ref().map(Mutex::lock);
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        let Some(band) = shared.bands.get(number) else { return Ok(false) };
+        if self.reads() {
+            let freed = self.swap(known, Loaded::new());
+            let loaded = match in_order {
+                Some(mut cursors) => self.read(&band, &mut cursors, freed, stats),
+                None => self.read(&band, cursors, freed, stats),
+            };
+            self.swap(known, loaded.map_err(Fault::Read)?);
+        }
+        let mut waiting = Vec::new();
+        for tile in self.tiles(&band, prepared).iter() {
+            if (shared.cancelled)() || turns.stopped() {
+                return Err(Fault::Cancelled);
+            }
+            let values = self.values(&tile, prepared, known)?;
+            if self.ordered {
+                waiting.push((tile, values));
+            } else {
+                (turns.take.lock())(&tile, values).map_err(Fault::Taker)?;
+            }
+        }
+        if self.ordered {
+            let mut take = turns.wait(number).ok_or(Fault::Cancelled)?;
+            for (tile, values) in waiting {
+                take(&tile, values).map_err(Fault::Taker)?;
+            }
+            turns.set(number + 1, take);
+        }
+        Ok(true)
     }
 }
