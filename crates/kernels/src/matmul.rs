@@ -204,7 +204,7 @@ pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, 
         return;
     }
     // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
-    let part = (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH);
+    let part = if work <= 4 * PART { depth } else { (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH) };
     let parts = depth.div_ceil(part);
     // Several blocks a thread, so that all of them end at about the same time.
     let blocks = threads * if parts < LONG { 4 } else { 2 };
