@@ -214,8 +214,7 @@ impl<T: Ordered, const MAX: bool> Reducer for Extreme<T, MAX> {
     type Part = T;
     type Acc = (T, bool);
     type Out = T;
-    /// Longer ones of floats, whose lanes and NaN take a while to join.
-    const RUN: usize = extremes::<T>(if matches!(T::DTYPE, DType::Float32 | DType::Float64) { 1 << 20 } else { 128 << 10 });
+    const RUN: usize = extremes::<T>(128 << 10);
     fn part() -> T {
         if MAX { T::LOW } else { T::HIGH }
     }
