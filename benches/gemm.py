@@ -3,7 +3,9 @@
     python benches/gemm.py [--turns 5] [--profile quick] [--markdown FILE]
 
 NumPy's OpenBLAS is measured as it chooses its kernels itself and, where the processor has AVX-512, with those for Skylake-X as well; the
-ratio is to the faster of both. Rates are of full products, 2n³ operations (8n³ of complex numbers); of AᵀA as well, though half of its elements need not be computed.
+ratio is to the faster of both.
+
+Rates are of full products, 2n³ operations (8n³ of complex numbers); of AᵀA as well, though half of its elements need not be computed.
 """
 
 import argparse
@@ -45,7 +47,8 @@ def ours(program, threads, dtype, size):
 
 def kernels():
     """Values of OPENBLAS_CORETYPE that are worth a try."""
-    return ("", "SKYLAKEX") if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else ("",)
+    processor = pathlib.Path("/proc/cpuinfo")
+    return ("", "SKYLAKEX") if processor.exists() and "avx512f" in processor.read_text() else ("",)
 
 
 def numpys(threads, dtype, m, k, kind, core):
@@ -63,12 +66,12 @@ def main():
     program = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / args.profile / "examples" / "contract_rates"
     cases = [(d, n, n, "square", "other") for d, sizes in SQUARE.items() for n in sizes]
     cases += [(d, m, k, name, kind) for d, sizes in TALL.items() for m, k in sizes for name, kind in (("AᵀB", "other"), ("AᵀA", "same"))]
-    found = {}
+    found, cores = {}, kernels()
     for turn in range(args.turns):
         for threads in (1, 2):
             for dtype, m, k, name, kind in cases:
                 mine = ours(program, threads, dtype, k)[name]
-                theirs = [numpys(threads, dtype, m, k, kind, core) for core in kernels()]
+                theirs = [numpys(threads, dtype, m, k, kind, core) for core in cores]
                 found.setdefault((dtype, m, k, name, threads), []).append((mine, theirs[0], max(theirs)))
         print(f"turn {turn + 1}: {time.strftime('%H:%M:%S')}", file=sys.stderr, flush=True)
     lines = ["| product | dtype | threads | ours, 10⁹/s | NumPy, 10⁹/s | best kernels, 10⁹/s | ours / best |", "|---|---|---|---|---|---|---|"]
