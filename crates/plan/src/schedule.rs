@@ -70,23 +70,35 @@ pub(crate) struct CutOrder {
 const RUN: u64 = 4096;
 
 /// A region cut into tiles, of which none is kept: there may be very many.
+///
+/// ```
+/// use chunkwise_plan::schedule::Tiling;
+/// use chunkwise_types::Region;
+/// let tiles = Tiling::uncut(Region::full(&[5, 7]));
+/// assert_eq!((tiles.len(), tiles.get(0), tiles.get(1)), (1, Some(Region::full(&[5, 7])), None));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tiling {
     whole: Region,
     tile: Vec<u64>,
-    counts: Vec<u64>,
 }
 
 impl Tiling {
     /// One tile.
     pub fn uncut(whole: Region) -> Tiling {
-        Tiling { tile: whole.shape.clone(), counts: vec![1; whole.rank()], whole }
+        Tiling { tile: whole.shape.clone(), whole }
+    }
+
+    /// The number of tiles along an axis. A region without elements is one tile.
+    fn count(&self, axis: usize) -> u64 {
+        self.whole.shape[axis].div_ceil(self.tile[axis].max(1)).max(1)
     }
 
     /// How many tiles there are.
-    #[allow(clippy::len_without_is_empty)] // A region that is cut has elements.
+    #[allow(clippy::len_without_is_empty)] // There always is one.
     pub fn len(&self) -> usize {
-        usize::try_from(volume(&self.counts)).unwrap_or(usize::MAX)
+        let count = (0..self.tile.len()).map(|axis| self.count(axis)).fold(1, u64::saturating_mul);
+        usize::try_from(count).unwrap_or(usize::MAX)
     }
 
     /// A tile by its number; the last axis is the fastest.
@@ -94,9 +106,9 @@ impl Tiling {
         (number < self.len()).then(|| {
             let mut tile = self.whole.clone();
             let mut rest = number as u64;
-            for axis in (0..self.counts.len()).rev() {
-                let start = rest % self.counts[axis] * self.tile[axis];
-                rest /= self.counts[axis];
+            for axis in (0..self.tile.len()).rev() {
+                let start = rest % self.count(axis) * self.tile[axis];
+                rest /= self.count(axis);
                 tile.start[axis] += start;
                 tile.shape[axis] = self.tile[axis].min(self.whole.shape[axis] - start);
             }
@@ -316,6 +328,30 @@ pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Tiling {
         }
         tile[axis] = n.clamp(1, tile[axis]);
     }
-    let counts = whole.shape.iter().zip(&tile).map(|(n, t)| n.div_ceil(*t)).collect();
-    Tiling { whole: whole.clone(), tile, counts }
+    Tiling { whole: whole.clone(), tile }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_every_element_once() {
+        for (shape, target) in [(vec![], 1), (vec![7], 3), (vec![5, 0], 4), (vec![4, 6], 24), (vec![5, 7, 3], 1), (vec![3, 11, 13], 40)] {
+            let whole = Region { start: (10..10 + shape.len() as u64).collect(), shape };
+            let axes: Vec<usize> = (0..whole.rank()).collect();
+            let tiles = cut(&whole, target, &CutOrder { axes: axes.iter().rev().copied().collect(), kept: 0 });
+            let mut seen = vec![0; whole.volume() as usize];
+            for tile in tiles.iter() {
+                assert!(tile.volume() <= target && whole.contains(&tile), "{tile} of {whole}");
+                let inside = tile.relative_to(&whole);
+                for k in 0..tile.volume() {
+                    let at = unravel(k, &inside.shape).iter().zip(&inside.start).map(|(i, s)| i + s).collect::<Vec<_>>();
+                    seen[chunkwise_types::ravel(&at, &whole.shape) as usize] += 1;
+                }
+            }
+            assert!(seen.iter().all(|&n| n == 1), "{whole}: {seen:?}");
+            assert!(tiles.get(tiles.len()).is_none() && tiles.samples().count() == 2);
+        }
+    }
 }
