@@ -2,12 +2,12 @@
 
 use crate::evaluate::Known;
 use crate::prepare::Prepared;
-use crate::tiles::{Cursors, Fault, Tiles};
+use crate::tiles::{Cursors, Fault, Shift, Tiles};
 use crate::{TaskContext, TaskError, Watch};
-use chunkwise_kernels::{Block, Fold, KernelError, Node, Part, borrow};
+use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
-use chunkwise_plan::schedule::{Pass, Phase, Schedule};
+use chunkwise_plan::schedule::{Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
 use chunkwise_storage::{ChunkWritten, Elements, ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::Region;
@@ -57,33 +57,6 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let requests = Requests { puts: run.uploads.puts(), ..run.requests };
     let seconds = started.elapsed().as_secs_f64();
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, requests, seconds, projected_mem: need })
-}
-
-/// A pass with what is found out about it once.
-struct Evaluation<'s> {
-    schedule: &'s Schedule,
-    pass: &'s Pass,
-    bands: Bands,
-    prepared: Prepared<'s>,
-}
-
-impl<'s> Evaluation<'s> {
-    fn new(
-        ctx: &TaskContext,
-        program: &'s Program,
-        schedule: &'s Schedule,
-        pass: &'s Pass,
-        pieces: &[Region],
-    ) -> Result<Self, (usize, KernelError)> {
-        let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass, pieces);
-        let prepared = Prepared::new(program, &schedule.types, &pass.wants, pass.tiles.len() > 1)?;
-        Ok(Evaluation { schedule, pass, bands, prepared })
-    }
-
-    /// Leaves are read for parts of a piece.
-    fn in_bands(&self) -> bool {
-        !self.bands.whole_pieces && self.bands.banded.contains(&true)
-    }
 }
 
 struct Run<'a> {
@@ -200,19 +173,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Evaluates a part of what a pass wants tile by tile, and gives every tile's values to `take`, in their order if that matters.
-    fn tiles(
+    /// See [`Tiles::each`].
+    fn each_tile<'t>(
         &mut self,
-        e: &mut Evaluation<'_>,
-        part: &Region,
+        tiles: &Tiles<'t>,
+        shift: Shift<'t>,
+        prepared: &mut Prepared<'_>,
         known: &mut Known,
-        ordered: bool,
         take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError> + Send,
     ) -> Result<(), TaskError> {
-        let (pass, schedule, bands) = (e.pass, e.schedule, &e.bands);
-        let tiles = Tiles { ctx: self.ctx, program: self.program, schedule, pass, bands, order: &self.order, ordered };
         let watch = self.watch;
-        let (read, done) = tiles.each(part, &mut e.prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
+        let (read, done) = tiles.each(shift, prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
         self.count(read);
         done.map_err(|fault| match fault {
             Fault::Read(source) => self.storage()(source),
@@ -255,21 +226,22 @@ impl Run<'_> {
             for (w, window) in phase.windows.iter().enumerate() {
                 let pass = schedule.step_pass(self.program, phase, window);
                 let pieces: Vec<Region> = pass.wants.first().map(|(_, r)| r.clone()).into_iter().collect();
-                let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
+                let tiles = Tiles::new(self.ctx, program, &schedule, &pass, (&pieces, true), &self.order);
+                let mut prepared = tiles.prepare().map_err(|(k, e)| self.kernel(k)(e))?;
                 // A last, smaller window may load whole what the others read in bands: the chunk that a cursor holds is not counted there.
-                self.cursors.retain(|&k, _| e.in_bands() && e.bands.banded[k]);
+                self.cursors.retain(|&k, _| tiles.in_bands() && tiles.bands.banded[k]);
                 // What comes later is under way while this is waited for.
-                self.ask(&pass.demands, &e.bands, false, &known)?;
+                self.ask(&pass.demands, &tiles.bands, false, &known)?;
                 self.look_ahead(&schedule, phase, w, announced.get_or_insert_with(|| (w, pass.demands.clone())))?;
-                self.load(&pass.demands, &e.bands, false, &mut known)?;
+                self.load(&pass.demands, &tiles.bands, false, &mut known)?;
                 if pass.tiles.len() == 1 {
                     self.check()?;
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
-                    let blocks = e.prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
+                    let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
                     fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
                     continue;
                 }
-                self.tiles(&mut e, &pass.wants[0].1, &mut known, true, |tile, blocks| {
+                self.each_tile(&tiles, tiles.shift(&pass.wants[0].1), &mut prepared, &mut known, |tile, blocks| {
                     fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
                 })?;
             }
@@ -283,11 +255,12 @@ impl Run<'_> {
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let pieces = schedule.pieces(&pass, &grids);
-        let mut e = Evaluation::new(self.ctx, program, &schedule, &pass, &pieces).map_err(|(k, e)| self.kernel(k)(e))?;
-        self.load(&pass.demands, &e.bands, false, &mut known)?;
+        let tiles = Tiles::new(self.ctx, program, &schedule, &pass, (&pieces, false), &self.order);
+        let mut prepared = tiles.prepare().map_err(|(k, e)| self.kernel(k)(e))?;
+        self.load(&pass.demands, &tiles.bands, false, &mut known)?;
         if pass.tiles.len() <= 1 {
             let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
-            let blocks = e.prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
+            let blocks = prepared.evaluate(&known, &wants, true).map_err(|(k, e)| self.kernel(k)(e))?;
             return self.write(stage, regions, blocks);
         }
         let mut written = Vec::new();
@@ -298,16 +271,17 @@ impl Run<'_> {
                 continue;
             }
             let at = vec![piece.clone(); whole.len()];
-            if e.bands.whole_pieces {
-                let demands = e.bands.demands(self.program, &schedule, &pass, &piece);
-                self.load(&demands, &e.bands, true, &mut known)?;
+            if tiles.bands.whole_pieces {
+                let demands = tiles.bands.demands(self.program, &schedule, &pass, &piece);
+                self.load(&demands, &tiles.bands, true, &mut known)?;
             }
-            let out = if !e.in_bands() && borrow(1).count == 0 && e.prepared.direct() && e.prepared.in_one_part(&known, &at) {
-                // A fused program makes its own, smaller tiles: its outputs are the only blocks. Other threads have none of them.
-                e.prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
+            let shift = tiles.shift(&piece);
+            let out = if shift.alone() && !tiles.in_bands() && prepared.direct() && prepared.in_one_part(&known, &at) {
+                // A fused program makes its own, smaller tiles: its outputs are the only blocks.
+                prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
             } else {
                 let mut out: Vec<Block> = whole.iter().map(|(k, r)| Block::zeros(program.steps[*k].ty.dtype, &r.shape)).collect();
-                self.tiles(&mut e, &piece, &mut known, false, |tile, blocks| {
+                self.each_tile(&tiles, shift, &mut prepared, &mut known, |tile, blocks| {
                     let place = tile.relative_to(&piece);
                     out.iter_mut().zip(&blocks).for_each(|(held, block)| held.assign(&place, block));
                     Ok(())

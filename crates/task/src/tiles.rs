@@ -27,9 +27,6 @@ const STOPPED: usize = usize::MAX;
 /// Looks at whose turn it is before a thread goes to sleep: a turn is short.
 const LOOKS: usize = 4096;
 
-/// The leaves of a band, by step.
-type Loaded = BTreeMap<usize, Vec<Part>>;
-
 /// By step, where leaves that are read in bands are open.
 pub(crate) type Cursors = BTreeMap<usize, Cursor>;
 
@@ -42,17 +39,29 @@ pub(crate) enum Fault<E> {
 }
 
 /// A pass, and how it is read.
-#[derive(Clone, Copy)]
 pub(crate) struct Tiles<'a> {
-    pub ctx: &'a TaskContext,
-    pub program: &'a Program,
-    pub schedule: &'a Schedule,
-    pub pass: &'a Pass,
-    pub bands: &'a Bands,
-    /// The leaves in the order in which they are loaded.
-    pub order: &'a [usize],
+    ctx: &'a TaskContext,
+    program: &'a Program,
+    schedule: &'a Schedule,
+    pass: &'a Pass,
+    pub bands: Bands,
+    /// The leaves that are read for each band, in the order in which they are loaded.
+    leaves: Vec<usize>,
     /// The values must be taken in the order of the tiles.
-    pub ordered: bool,
+    ordered: bool,
+}
+
+/// The bands of a part of a pass, and idle cores with memory for threads that help with them.
+pub(crate) struct Shift<'a> {
+    bands: Tiling,
+    helpers: Vec<(Lent, Spare<'a>)>,
+}
+
+impl Shift<'_> {
+    /// Nobody helps.
+    pub fn alone(&self) -> bool {
+        self.helpers.is_empty()
+    }
 }
 
 /// Whose turn it is to have values taken.
@@ -68,8 +77,8 @@ impl<F> Turns<F> {
         Turns { turn: AtomicUsize::new(0), turned: Condvar::new(), take: Mutex::new(take) }
     }
 
-    fn stopped(&self) -> bool {
-        self.turn.load(Ordering::Relaxed) == STOPPED
+    fn at(&self, band: usize) -> bool {
+        self.turn.load(Ordering::Acquire) == band
     }
 
     fn set(&self, turn: usize, _taker: MutexGuard<'_, F>) {
@@ -81,7 +90,7 @@ impl<F> Turns<F> {
     /// Waits until it is the turn of a band; `None` if that never comes.
     fn wait(&self, band: usize) -> Option<MutexGuard<'_, F>> {
         for _ in 0..LOOKS {
-            if self.turn.load(Ordering::Acquire) == band {
+            if self.at(band) {
                 break;
             }
             std::hint::spin_loop();
@@ -125,103 +134,92 @@ struct Shared<'w, F> {
 }
 
 impl<'a> Tiles<'a> {
-    fn banded(&self) -> impl Iterator<Item = usize> {
-        self.order.iter().copied().filter(|&k| self.bands.banded[k])
+    /// A pass whose results are taken in these pieces. `order` is the one in which the leaves of the program are loaded.
+    pub fn new(
+        ctx: &'a TaskContext,
+        program: &'a Program,
+        schedule: &'a Schedule,
+        pass: &'a Pass,
+        (pieces, ordered): (&[Region], bool),
+        order: &[usize],
+    ) -> Tiles<'a> {
+        let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass, pieces);
+        let leaves = order.iter().copied().filter(|&k| bands.banded[k] && !bands.whole_pieces).collect();
+        Tiles { ctx, program, schedule, pass, bands, leaves, ordered }
     }
 
-    /// Reads what one band needs, into buffers that are not used any more.
-    fn read(&self, band: &Region, cursors: &mut Cursors, mut freed: Loaded, stats: &mut ReadStats) -> Result<Loaded, StorageError> {
-        let demands: Demands = self.bands.demands(self.program, self.schedule, self.pass, band);
-        let mut loaded = Loaded::new();
-        for k in self.banded() {
-            let step = &self.program.steps[k];
-            let Some(name) = &step.read else { continue };
-            let mut old = freed.remove(&k).unwrap_or_default();
-            // One buffer is used again; others would stay beside it.
-            old.truncate(usize::from(demands[k].len() == 1));
-            let cursor = cursors.entry(k).or_insert_with(|| Cursor::new(self.bands.shared[k]));
-            let io = self.ctx.array(name);
-            for region in &demands[k] {
-                let block = Block::refilled(old.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    *stats = stats.plus(io.read_piece(region, cursor, bytes)?);
-                    Ok(())
-                })?;
-                loaded.entry(k).or_default().push(Part { region: region.clone(), block });
+    /// Finds out once how a tile is evaluated; every thread needs its own.
+    pub fn prepare(&self) -> Result<Prepared<'a>, (usize, KernelError)> {
+        Prepared::new(self.program, &self.schedule.types, &self.pass.wants, self.pass.tiles.len() > 1)
+    }
+
+    /// Leaves are read for each band.
+    pub fn in_bands(&self) -> bool {
+        !self.leaves.is_empty()
+    }
+
+    /// Takes the bands of a part of what the pass wants, and helpers, if cores and memory are idle and kernels have no better use of them.
+    pub fn shift(&self, part: &Region) -> Shift<'a> {
+        let bands = if self.in_bands() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
+        let mut helpers = Vec::new();
+        let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
+        let worthwhile = bands.len() >= WORTHWHILE && !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
+        if let Some(memory) = self.ctx.memory().filter(|_| worthwhile) {
+            let mut each = None;
+            while helpers.len() < MOST.min(bands.len() / 2) {
+                let lent = borrow(1);
+                if lent.count == 0 {
+                    break;
+                }
+                let need = *each.get_or_insert_with(|| self.helper_need(&bands));
+                let Some(spare) = memory.reserve_spare(need) else { break };
+                helpers.push((lent, spare));
             }
         }
-        Ok(loaded)
+        Shift { bands, helpers }
     }
 
-    /// Puts the leaves of a band where they are looked for, in place of those of the band before.
-    fn swap(&self, known: &mut Known, mut loaded: Loaded) -> Loaded {
-        self.banded().map(|k| (k, std::mem::replace(&mut known[k], loaded.remove(&k).unwrap_or_default()))).collect()
-    }
-
-    /// The tiles of a band. Values that are leaves are not computed, so their bands need no tiles.
-    fn tiles(&self, band: &Region, prepared: &Prepared<'_>) -> Tiling {
-        if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
-    }
-
-    /// Idle cores and memory for other threads, if both are there and kernels have no better use of the cores.
-    fn helpers(&self, bands: &Tiling) -> Vec<(Lent, Spare<'a>)> {
-        let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
-        if bands.len() < WORTHWHILE || self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product) {
-            return Vec::new();
-        }
-        let Some(memory) = self.ctx.memory() else { return Vec::new() };
-        let bytes = |band: &Region| -> u64 {
-            let demands = self.bands.demands(self.program, self.schedule, self.pass, band);
-            let of = |k: usize| demands[k].iter().map(|r| r.volume().saturating_mul(self.program.steps[k].ty.dtype.size())).sum::<u64>();
-            let leaves: u64 = self.banded().map(of).sum();
-            // Its values wait for their turn.
-            let item: u64 = self.pass.wants.iter().map(|(k, _)| self.program.steps[*k].ty.dtype.size()).sum();
-            leaves.saturating_add(band.volume().saturating_mul(item))
+    /// Bytes that one more thread needs.
+    fn helper_need(&self, bands: &Tiling) -> u64 {
+        let size = |k: usize| self.program.steps[k].ty.dtype.size();
+        let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
+        let band = |band: Region| {
+            let demands = self.bands.demands(self.program, self.schedule, self.pass, &band);
+            let volume = |k: usize| sum(&mut demands[k].iter().map(Region::volume));
+            let leaves = sum(&mut self.leaves.iter().map(|&k| volume(k).saturating_mul(size(k))));
+            // Values wait for their turn: its own, and now those of the thread that it helps as well.
+            let values = sum(&mut self.pass.wants.iter().map(|(k, _)| band.volume().saturating_mul(size(*k))));
+            leaves.saturating_add(values.saturating_mul(2))
         };
-        let most = bands.samples().map(|band| bytes(&band)).max().unwrap_or(0);
-        let through =
-            self.banded().filter_map(|k| self.program.steps[k].read.as_ref()).map(|name| memory::reading(&self.ctx.plan.arrays[name]));
-        let each =
-            [through.max().unwrap_or(0), memory::tile(self.program, self.schedule, self.pass)].into_iter().fold(most, u64::saturating_add);
-        let mut found = Vec::new();
-        while found.len() < MOST.min(bands.len() / 2) {
-            let lent = borrow(1);
-            let Some(spare) = (lent.count > 0).then(|| memory.reserve_spare(each)).flatten() else { break };
-            found.push((lent, spare));
-        }
-        found
+        let arrays = &self.ctx.plan.arrays;
+        let reading =
+            self.leaves.iter().filter_map(|&k| self.program.steps[k].read.as_ref()).map(|name| memory::reading(&arrays[name])).max();
+        let tile = memory::tile(self.program, self.schedule, self.pass);
+        sum(&mut [bands.samples().map(band).max().unwrap_or(0), reading.unwrap_or(0), tile].into_iter())
     }
 
-    /// Gives the values of every tile of a part of what the pass wants to `take`; says what was read. `cursors` are where leaves are open
-    /// already.
+    /// Gives the values of every tile of a shift to `take`; says what was read. `cursors` are where leaves are open already.
     pub fn each<E: Send>(
         &self,
-        part: &Region,
+        Shift { bands, helpers }: Shift<'a>,
         prepared: &mut Prepared<'_>,
         known: &mut Known,
         cursors: &mut Cursors,
         cancelled: &(dyn Fn() -> bool + Sync),
         take: impl FnMut(&Region, Vec<Block>) -> Result<(), E> + Send,
     ) -> (ReadStats, Result<(), Fault<E>>) {
-        let bands = if self.reads() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
-        let helpers = self.helpers(&bands);
-        if helpers.is_empty() {
-            let mut worker = Worker { prepared, known, cursors, stats: ReadStats::default() };
-            let done = self.alone(&bands, &mut worker, cancelled, take);
-            return (worker.stats, done);
-        }
         // Byte ranges can be read by everybody; what is decoded in the order of its chunk, by one at a time.
-        let apart = self.banded().filter_map(|k| self.program.steps[k].read.as_ref()).all(|name| self.ctx.plan.arrays[name].raw);
+        let raw = |k: &usize| self.program.steps[*k].read.as_ref().is_none_or(|name| self.ctx.plan.arrays[name].raw);
+        let apart = helpers.is_empty() || self.leaves.iter().all(raw);
         let mut none = Cursors::new();
         let (mine, in_order) = if apart { (cursors, None) } else { (&mut none, Some(Mutex::new(cursors))) };
-        let shared = Shared { bands, next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
-        let (shared, blank) = (&shared, self.without_leaves(known));
+        let shared = &Shared { bands, next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
         let results: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
             let help = |helper: (Lent, Spare<'a>)| {
-                let ((lent, spare), mut known) = (helper, blank.clone());
+                let ((lent, spare), mut known) = (helper, self.without_leaves(known));
                 scope.spawn(move || {
                     let _spare = spare;
-                    let prepared = Prepared::new(self.program, &self.schedule.types, &self.pass.wants, self.pass.tiles.len() > 1);
-                    match prepared {
+                    match self.prepare() {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
                             let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
@@ -245,48 +243,39 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// True if leaves are read for each band.
-    fn reads(&self) -> bool {
-        !self.bands.whole_pieces && self.banded().next().is_some()
-    }
-
     /// What is known but for the leaves that are read for each band.
     fn without_leaves(&self, known: &Known) -> Known {
-        let reads = self.reads();
-        let blank = |(k, parts): (usize, &Vec<Part>)| if reads && self.bands.banded[k] { Vec::new() } else { parts.clone() };
-        known.iter().enumerate().map(blank).collect()
+        known.iter().enumerate().map(|(k, parts)| if self.leaves.contains(&k) { Vec::new() } else { parts.clone() }).collect()
     }
 
-    fn alone<E>(
-        &self,
-        bands: &Tiling,
-        worker: &mut Worker<'_, '_>,
-        cancelled: &dyn Fn() -> bool,
-        mut take: impl FnMut(&Region, Vec<Block>) -> Result<(), E>,
-    ) -> Result<(), Fault<E>> {
-        let Worker { prepared, known, cursors, stats } = worker;
-        for band in bands.iter() {
-            if self.reads() {
-                let freed = self.swap(known, Loaded::new());
-                let loaded = self.read(&band, cursors, freed, stats).map_err(Fault::Read)?;
-                self.swap(known, loaded);
-            }
-            for tile in self.tiles(&band, prepared).iter() {
-                if cancelled() {
-                    return Err(Fault::Cancelled);
-                }
-                take(&tile, self.values(&tile, prepared, known)?).map_err(Fault::Taker)?;
+    /// Reads what one band needs in place of what the one before needed.
+    fn read(&self, band: &Region, cursors: &mut Cursors, known: &mut Known, stats: &mut ReadStats) -> Result<(), StorageError> {
+        let demands: Demands = self.bands.demands(self.program, self.schedule, self.pass, band);
+        for &k in &self.leaves {
+            let step = &self.program.steps[k];
+            let Some(name) = &step.read else { continue };
+            let mut old = std::mem::take(&mut known[k]);
+            // One buffer is used again; others would stay beside it.
+            old.truncate(usize::from(demands[k].len() == 1));
+            let cursor = cursors.entry(k).or_insert_with(|| Cursor::new(self.bands.shared[k]));
+            let io = self.ctx.array(name);
+            for region in &demands[k] {
+                let block = Block::refilled(old.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
+                    *stats = stats.plus(io.read_piece(region, cursor, bytes)?);
+                    Ok(())
+                })?;
+                known[k].push(Part { region: region.clone(), block });
             }
         }
         Ok(())
     }
 
-    fn values<E>(&self, tile: &Region, prepared: &mut Prepared<'_>, known: &Known) -> Result<Vec<Block>, Fault<E>> {
-        let wants = vec![tile.clone(); self.pass.wants.len()];
-        prepared.evaluate(known, &wants, false).map_err(|(k, e)| Fault::Step(k, e))
+    /// The tiles of a band. Values that are leaves are not computed, so their bands need no tiles.
+    fn tiles(&self, band: &Region, prepared: &Prepared<'_>) -> Tiling {
+        if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
     }
 
-    /// One of several threads: takes bands until there are none, or until its core is wanted.
+    /// One thread of a shift: takes bands until there are none, or until its core is wanted.
     fn work<E, F>(&self, mut worker: Worker<'_, '_>, shared: &Shared<'_, F>, lent: Option<&Lent>) -> (ReadStats, Result<(), Fault<E>>)
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
@@ -304,7 +293,7 @@ impl<'a> Tiles<'a> {
         (worker.stats, done.map(|_| ()))
     }
 
-    /// Takes the next band, if there is one.
+    /// Reads, evaluates and hands over the next band, if there is one.
     fn next_band<E, F>(&self, worker: &mut Worker<'_, '_>, shared: &Shared<'_, F>) -> Result<bool, Fault<E>>
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
@@ -314,31 +303,29 @@ impl<'a> Tiles<'a> {
         let in_order = shared.in_order.as_ref().map(Mutex::lock);
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         let Some(band) = shared.bands.get(number) else { return Ok(false) };
-        if self.reads() {
-            let freed = self.swap(known, Loaded::new());
-            let loaded = match in_order {
-                Some(mut cursors) => self.read(&band, &mut cursors, freed, stats),
-                None => self.read(&band, cursors, freed, stats),
-            };
-            self.swap(known, loaded.map_err(Fault::Read)?);
+        match in_order {
+            Some(mut cursors) => self.read(&band, &mut cursors, known, stats),
+            None => self.read(&band, cursors, known, stats),
         }
+        .map_err(Fault::Read)?;
         let mut waiting = Vec::new();
+        let hand_over = |take: &mut F, waiting: &mut Vec<(Region, Vec<Block>)>| {
+            waiting.drain(..).try_for_each(|(tile, values)| take(&tile, values)).map_err(Fault::Taker)
+        };
         for tile in self.tiles(&band, prepared).iter() {
-            if (shared.cancelled)() || turns.stopped() {
+            if (shared.cancelled)() || turns.at(STOPPED) {
                 return Err(Fault::Cancelled);
             }
-            let values = self.values(&tile, prepared, known)?;
-            if self.ordered {
-                waiting.push((tile, values));
-            } else {
-                (turns.take.lock())(&tile, values).map_err(Fault::Taker)?;
+            let wants = vec![tile.clone(); self.pass.wants.len()];
+            let values = prepared.evaluate(known, &wants, false).map_err(|(k, e)| Fault::Step(k, e))?;
+            waiting.push((tile, values));
+            if !self.ordered || turns.at(number) {
+                hand_over(&mut turns.take.lock(), &mut waiting)?;
             }
         }
         if self.ordered {
             let mut take = turns.wait(number).ok_or(Fault::Cancelled)?;
-            for (tile, values) in waiting {
-                take(&tile, values).map_err(Fault::Taker)?;
-            }
+            hand_over(&mut take, &mut waiting)?;
             turns.set(number + 1, take);
         }
         Ok(true)
