@@ -3,21 +3,22 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::reduce::tests::{Rng, block_of, random_region, tiles};
+use crate::reduce::tests::{block_of, random_region, tiles};
 use crate::{Kernel, Node};
 use chunkwise_types::unravel;
 use chunkwise_types::volume;
+use fastrand::Rng;
 use num_complex::{Complex32, Complex64};
 
 fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
-    let sizes: Vec<u64> = (0..5).map(|_| 1 + rng.below(6)).collect();
+    let sizes: Vec<u64> = (0..5).map(|_| 1 + rng.u64(..6)).collect();
     let pick = |rng: &mut Rng, chance: u64| {
-        let mut labels: Vec<u32> = (0..5).filter(|_| rng.below(10) < chance).collect();
+        let mut labels: Vec<u32> = (0..5).filter(|_| rng.u64(..10) < chance).collect();
         rng.shuffle(&mut labels);
         labels
     };
     let (a, b) = (pick(rng, 6), pick(rng, 6));
-    let mut out: Vec<u32> = (0..5).filter(|l| (a.contains(l) || b.contains(l)) && rng.below(2) == 0).collect();
+    let mut out: Vec<u32> = (0..5).filter(|l| (a.contains(l) || b.contains(l)) && rng.u64(..2) == 0).collect();
     rng.shuffle(&mut out);
     let shape = |labels: &[u32]| labels.iter().map(|&l| sizes[l as usize]).collect::<Vec<u64>>();
     let dims = |labels: &[u32]| IxDyn(&labels.iter().map(|&l| sizes[l as usize] as usize).collect::<Vec<_>>());
@@ -34,7 +35,7 @@ fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
     for w in tiles(rng, &Region::full(&lengths)) {
         let window: Window = w.start.iter().copied().zip(w.shape.iter().copied()).collect();
         // A step comes as one piece or as tiles of the output.
-        let pieces = if rng.below(2) == 0 { tiles(rng, &region) } else { vec![region.clone()] };
+        let pieces = if rng.u64(..2) == 0 { tiles(rng, &region) } else { vec![region.clone()] };
         for piece in pieces {
             let d = node.demand(&piece, Some(&window));
             let parts = [
@@ -69,16 +70,15 @@ fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
 #[test]
 fn contractions_agree_with_loops() {
     for seed in 1..600u64 {
-        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        rng.next();
+        let rng = &mut Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         // Small whole numbers: every order of summation gives the same.
-        run::<f64>(rng, |r| r.below(7) as f64 - 3.0);
-        run::<f32>(rng, |r| r.below(5) as f32 - 2.0);
-        run::<Complex32>(rng, |r| Complex32::new(r.below(3) as f32 - 1.0, r.below(3) as f32));
-        run::<Complex64>(rng, |r| Complex64::new(r.below(3) as f64 - 1.0, r.below(3) as f64));
-        run::<i8>(rng, |r| r.next() as i8);
-        run::<u32>(rng, |r| r.next() as u32);
-        run::<bool>(rng, |r| r.below(3) == 0);
+        run::<f64>(rng, |r| r.u64(..7) as f64 - 3.0);
+        run::<f32>(rng, |r| r.u64(..5) as f32 - 2.0);
+        run::<Complex32>(rng, |r| Complex32::new(r.u64(..3) as f32 - 1.0, r.u64(..3) as f32));
+        run::<Complex64>(rng, |r| Complex64::new(r.u64(..3) as f64 - 1.0, r.u64(..3) as f64));
+        run::<i8>(rng, |r| r.u64(..) as i8);
+        run::<u32>(rng, |r| r.u64(..) as u32);
+        run::<bool>(rng, |r| r.u64(..3) == 0);
     }
 }
 

@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 
 /// Bytes of the longest side of a block: what is packed of an operand must stay in the caches.
 const SIDE: usize = 8192;
+/// The least elements of what is cut further so that threads share it: of a block with less than a quarter of them GEMM sums in another
+/// order, and the bits would depend on the number of threads.
+const LEAST: usize = 1024;
 /// The longest side of a block on the diagonal of a symmetric product, half of whose work is lost.
 const DIAGONAL: usize = 64;
 /// Summed elements that are packed at once.
@@ -151,7 +154,7 @@ fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'
     let (rows, columns) = match symmetric {
         true if m > DIAGONAL => (Some(middle(m)), Some(middle(m))),
         true => (None, None),
-        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > 2 * DIAGONAL) => {
+        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > 2 * DIAGONAL && m * n > LEAST) => {
             if m >= n {
                 (Some(middle(m)), None)
             } else {

@@ -4,7 +4,9 @@
 
 use super::*;
 use crate::Cores;
+use fastrand::Rng;
 use ndarray::Array2;
+use std::cell::RefCell;
 
 fn values<T>(rows: usize, columns: usize, seed: usize, make: impl Fn(usize) -> T) -> Array2<T> {
     Array2::from_shape_fn((rows, columns), |(i, j)| make((i * 31 + j * 17 + i * j + seed) % 97))
@@ -72,4 +74,34 @@ fn products_agree_with_loops() {
     let cores = Cores::new(3);
     let _task = cores.enter();
     run();
+}
+
+fn same_bits<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(f64) -> T + Copy) {
+    let rng = RefCell::new(Rng::with_seed(7));
+    let random = |rows: usize, columns: usize| Array2::from_shape_simple_fn((rows, columns), || make(rng.borrow_mut().f64() - 0.3));
+    let shapes =
+        [(1, 40, 900), (530, 1, 600), (65, 130, 257), (130, 70, 1513), (300, 271, 40), (530, 20, 600), (140, 30, 3200), (3, 1500, 700)];
+    for (m, n, k) in shapes {
+        let (a, b, start) = (random(m, k), random(k, n), random(m, n));
+        let product = |cores: usize| {
+            let cores = Cores::new(cores);
+            let (_task, mut c, mut square) = (cores.enter(), start.clone(), Array2::from_elem((m, m), T::default()));
+            matmul(c.view_mut(), a.view(), b.view(), false, 8);
+            matmul(square.view_mut(), a.view(), a.t(), true, 8);
+            mirror(square.view_mut());
+            (c, square)
+        };
+        let alone = product(1);
+        for cores in [2, 3, 8] {
+            assert!(product(cores) == alone, "{m} {n} {k} on {cores} cores");
+        }
+    }
+}
+
+#[test]
+fn products_have_the_same_bits_on_every_number_of_cores() {
+    same_bits(|x| x);
+    same_bits(|x| x as f32);
+    same_bits(|x| Complex32::new(x as f32, 1.0 - x as f32));
+    same_bits(|x| Complex64::new(x, 1.0 / (x + 1.0)));
 }

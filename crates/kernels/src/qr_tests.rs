@@ -4,13 +4,12 @@
 
 use super::*;
 use crate::check::tests::{check, ty};
-use crate::reduce::tests::Rng;
 use crate::{Kernel, Node};
+use fastrand::Rng;
 
 fn random<T: NdFloat>(m: usize, n: usize, seed: u64) -> Array2<T> {
-    let mut rng = Rng(seed * 2 + 1);
-    rng.next();
-    Array2::from_shape_simple_fn((m, n), || T::from((rng.next() >> 3) as f64 / (1u64 << 53) as f64 - 0.5).unwrap())
+    let mut rng = Rng::with_seed(seed * 2 + 1);
+    Array2::from_shape_simple_fn((m, n), || T::from(rng.f64() - 0.5).unwrap())
 }
 
 fn difference<T: NdFloat>(a: &Array2<T>, b: &Array2<T>) -> T {

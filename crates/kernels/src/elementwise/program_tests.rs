@@ -4,33 +4,22 @@ use super::program::{Fused, FusedOp, Scratch};
 use super::{ElementOp, Operand, compute};
 use crate::{Block, BlockElement, ViewAxis, with_block, with_dtype};
 use chunkwise_types::{DType, Scalar};
+use fastrand::Rng;
 use ndarray::{ArcArray, Axis, IxDyn, Slice};
 use proptest::prelude::*;
 
-struct Rng(u64);
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let x = self.0 ^ (self.0 >> 29);
-        x.wrapping_mul(0xbf58476d1ce4e5b9) >> 17
-    }
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-    fn pick<T: Copy>(&mut self, xs: &[T]) -> T {
-        xs[self.below(xs.len())]
-    }
-}
-
 /// Random elements, of which many are special.
 fn elements(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Block {
-    let mut one = || match rng.below(8) {
+    let mut one = || match rng.usize(..8) {
         0 => Scalar::Int(0),
-        1 => Scalar::Float(rng.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, 1e-310])),
-        2 => Scalar::Complex(rng.pick(&[f64::NAN, f64::INFINITY, -0.0, 1.5]), rng.pick(&[f64::NAN, f64::NEG_INFINITY, 0.0, -2.5])),
-        3 => Scalar::Int(rng.pick(&[i128::from(i64::MIN), i128::from(u64::MAX), -1, 1, i128::from(i32::MIN), 127])),
-        4 => Scalar::Int((rng.next() % 200) as i128 - 100),
-        _ => Scalar::Complex((rng.next() % 4000) as f64 / 500.0 - 4.0, (rng.next() % 4000) as f64 / 500.0 - 4.0),
+        1 => Scalar::Float(*rng.choice(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, 1e-310]).unwrap()),
+        2 => Scalar::Complex(
+            *rng.choice(&[f64::NAN, f64::INFINITY, -0.0, 1.5]).unwrap(),
+            *rng.choice(&[f64::NAN, f64::NEG_INFINITY, 0.0, -2.5]).unwrap(),
+        ),
+        3 => Scalar::Int(*rng.choice(&[i128::from(i64::MIN), i128::from(u64::MAX), -1, 1, i128::from(i32::MIN), 127]).unwrap()),
+        4 => Scalar::Int(rng.i128(-100..100)),
+        _ => Scalar::Complex(rng.u64(..4000) as f64 / 500.0 - 4.0, rng.u64(..4000) as f64 / 500.0 - 4.0),
     };
     let n: usize = shape.iter().product();
     fn go<T: BlockElement>(n: usize, shape: &[usize], one: &mut dyn FnMut() -> Scalar) -> Block {
@@ -52,10 +41,10 @@ fn operand(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Operand {
         T::wrap(a.permuted_axes(IxDyn(order)))
     }
     let wide: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
-    match rng.below(6) {
+    match rng.usize(..6) {
         // Broadcast: some axes are new or of length 1.
         0 | 1 => {
-            let kinds: Vec<usize> = shape.iter().map(|_| rng.below(3)).collect();
+            let kinds: Vec<usize> = shape.iter().map(|_| rng.usize(..3)).collect();
             let (mut own, mut axes) = (Vec::new(), Vec::new());
             for (&n, &kind) in shape.iter().zip(&kinds) {
                 axes.push(if kind == 0 { ViewAxis::New } else { ViewAxis::In(own.len()) });
@@ -70,12 +59,12 @@ fn operand(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Operand {
         // Transposed, with steps or reversed.
         _ => {
             let mut order: Vec<usize> = (0..shape.len()).collect();
-            if rng.below(2) == 0 {
+            if rng.usize(..2) == 0 {
                 order.reverse();
             }
             let mut back = vec![0; order.len()];
             order.iter().enumerate().for_each(|(k, &i)| back[i] = k);
-            let steps: Vec<isize> = shape.iter().map(|_| rng.pick(&[1, 1, 1, -1, 2, -3])).collect();
+            let steps: Vec<isize> = shape.iter().map(|_| *rng.choice(&[1, 1, 1, -1, 2, -3]).unwrap()).collect();
             let stored: Vec<usize> =
                 order.iter().zip(&steps).map(|(&i, s)| (shape[i] * s.unsigned_abs()).saturating_sub(s.unsigned_abs() - 1)).collect();
             let block = elements(rng, dtype, &stored);
@@ -93,22 +82,22 @@ fn dense(o: &Operand, shape: &[usize]) -> Block {
 }
 
 fn check(seed: u64) {
-    let mut rng = Rng(seed);
-    let rank = rng.below(5);
-    let mut shape: Vec<usize> = (0..rank).map(|_| rng.pick(&[1, 2, 3, 7, 40, 300])).collect();
+    let mut rng = Rng::with_seed(seed);
+    let rank = rng.usize(..5);
+    let mut shape: Vec<usize> = (0..rank).map(|_| *rng.choice(&[1, 2, 3, 7, 40, 300]).unwrap()).collect();
     while shape.iter().product::<usize>() > 30_000 {
-        let i = rng.below(rank);
+        let i = rng.usize(..rank);
         shape[i] = 1 + shape[i] / 3;
     }
-    if rng.below(30) == 0 && rank > 0 {
+    if rng.usize(..30) == 0 && rank > 0 {
         shape[0] = 0;
     }
-    let inputs: Vec<DType> = (0..1 + rng.below(4)).map(|_| rng.pick(&DType::ALL)).collect();
+    let inputs: Vec<DType> = (0..1 + rng.usize(..4)).map(|_| *rng.choice(&DType::ALL).unwrap()).collect();
     let mut dtypes = inputs.clone();
     let mut ops: Vec<FusedOp> = Vec::new();
-    for _ in 0..1 + rng.below(8) {
-        let function = rng.pick(ElementOp::ALL);
-        let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.below(dtypes.len())).collect();
+    for _ in 0..1 + rng.usize(..8) {
+        let function = *rng.choice(ElementOp::ALL).unwrap();
+        let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.usize(..dtypes.len())).collect();
         let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| dtypes[i]).collect::<Vec<_>>()) else { continue };
         let mut cast = |(&i, to): (&usize, DType)| {
             if dtypes[i] == to {
@@ -122,7 +111,7 @@ fn check(seed: u64) {
         ops.push(FusedOp { function: Some(function), inputs: args, dtype: out });
         dtypes.push(out);
     }
-    let outputs: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.below(dtypes.len())).chain([dtypes.len() - 1]).collect();
+    let outputs: Vec<usize> = (0..1 + rng.usize(..3)).map(|_| rng.usize(..dtypes.len())).chain([dtypes.len() - 1]).collect();
     let operands: Vec<Operand> = inputs.iter().map(|&d| operand(&mut rng, d, &shape)).collect();
     let mut values: Vec<Block> = operands.iter().map(|o| dense(o, &shape)).collect();
     // The gather itself, against ndarray's own reading of the view.
@@ -156,7 +145,7 @@ fn panels_of_transposed_blocks() {
     // Rows in one strip and in several, panels that do not divide the rows, outer axes, rows too long for a panel.
     for (seed, shape) in [vec![300, 300], vec![9, 5000], vec![2, 70, 259], vec![3, 17000], vec![1000, 256]].into_iter().enumerate() {
         for dtype in dtypes {
-            let mut rng = Rng(seed as u64 + 7);
+            let mut rng = Rng::with_seed(seed as u64 + 7);
             let rank = shape.len();
             let mut stored = shape.clone();
             stored.swap(rank - 1, rank - 2);

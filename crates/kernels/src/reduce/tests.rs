@@ -4,38 +4,21 @@
 
 use crate::{ArrayType, Block, BlockElement, Kernel, Node, Part, ReduceOp};
 use chunkwise_types::{AxisChunks, DType, Region, unravel, volume};
+use fastrand::Rng;
 use ndarray::{ArrayD, Axis, IxDyn, Slice};
-
-pub(crate) struct Rng(pub u64);
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 8
-    }
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-    pub fn shuffle<T>(&mut self, xs: &mut [T]) {
-        for i in (1..xs.len()).rev() {
-            xs.swap(i, self.below(i as u64 + 1) as usize);
-        }
-    }
-}
 
 /// Cuts a region at random into tiles, shuffled.
 pub(crate) fn tiles(rng: &mut Rng, region: &Region) -> Vec<Region> {
     let mut out = vec![region.clone()];
     for axis in 0..region.rank() {
-        for _ in 0..rng.below(3) {
+        for _ in 0..rng.u64(..3) {
             out = out
                 .into_iter()
                 .flat_map(|r| {
                     if r.shape[axis] < 2 {
                         return vec![r];
                     }
-                    let k = 1 + rng.below(r.shape[axis] - 1);
+                    let k = 1 + rng.u64(..r.shape[axis] - 1);
                     let (mut a, mut b) = (r.clone(), r.clone());
                     a.shape[axis] = k;
                     (b.start[axis], b.shape[axis]) = (r.start[axis] + k, r.shape[axis] - k);
@@ -55,13 +38,13 @@ pub(crate) fn block_of<T: BlockElement>(rng: &mut Rng, all: &ArrayD<T>, region: 
         v.slice_axis_inplace(Axis(i), Slice::from(region.start[i] as usize..region.end(i) as usize));
     }
     let mut order: Vec<usize> = (0..region.rank()).collect();
-    if rng.below(2) == 0 {
+    if rng.u64(..2) == 0 {
         rng.shuffle(&mut order);
     }
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(i, &o)| back[o] = i);
-    let gaps: Vec<usize> = order.iter().map(|_| if rng.below(4) == 0 { 2 } else { 1 }).collect();
-    let flip: Vec<bool> = order.iter().map(|_| rng.below(4) == 0).collect();
+    let gaps: Vec<usize> = order.iter().map(|_| if rng.u64(..4) == 0 { 2 } else { 1 }).collect();
+    let flip: Vec<bool> = order.iter().map(|_| rng.u64(..4) == 0).collect();
     let p = v.permuted_axes(IxDyn(&order));
     let mut big = ArrayD::<T>::default(IxDyn(&p.shape().iter().zip(&gaps).map(|(n, g)| n * g).collect::<Vec<_>>()));
     for (i, _) in flip.iter().enumerate().filter(|(_, f)| **f) {
@@ -79,8 +62,8 @@ pub(crate) fn random_region(rng: &mut Rng, shape: &[u64]) -> Region {
     let (start, shape) = shape
         .iter()
         .map(|&n| {
-            let s = rng.below(n);
-            (s, 1 + rng.below(n - s))
+            let s = rng.u64(..n);
+            (s, 1 + rng.u64(..n - s))
         })
         .unzip();
     Region { start, shape }
@@ -158,18 +141,18 @@ const OPS: [ReduceOp; 13] = [
 ];
 
 fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl Fn(T) -> f64) {
-    let rank = 1 + rng.below(3) as usize;
-    let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(if rank == 1 { 600 } else { 14 })).collect();
+    let rank = 1 + rng.u64(..3) as usize;
+    let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.u64(..if rank == 1 { 600 } else { 14 })).collect();
     let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| make(rng));
-    let axes: Vec<usize> = (0..rank).filter(|_| rng.below(2) == 0).collect();
-    let op = OPS[rng.below(OPS.len() as u64) as usize];
-    let segments: Option<Vec<AxisChunks>> = (rng.below(2) == 0).then(|| {
+    let axes: Vec<usize> = (0..rank).filter(|_| rng.u64(..2) == 0).collect();
+    let op = OPS[rng.usize(..OPS.len())];
+    let segments: Option<Vec<AxisChunks>> = (rng.u64(..2) == 0).then(|| {
         axes.iter()
             .map(|&a| {
                 let mut left = shape[a];
                 let mut list = Vec::new();
                 while left > 0 {
-                    let n = 1 + rng.below(left.min(6));
+                    let n = 1 + rng.u64(..left.min(6));
                     list.push(n);
                     left -= n;
                 }
@@ -230,13 +213,12 @@ fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl 
 #[test]
 fn reductions_agree_with_loops() {
     for seed in 1..1500u64 {
-        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        rng.next();
-        run::<f64>(rng, |r| if r.below(40) == 0 { f64::NAN } else { r.below(9) as f64 / 4.0 - 1.0 }, |x| x);
-        run::<f32>(rng, |r| r.below(8) as f32 / 4.0 - 0.75, f64::from);
-        run::<i32>(rng, |r| if r.below(9) == 0 { -2 } else { r.below(3) as i32 - 1 }, f64::from);
-        run::<u8>(rng, |r| r.below(2) as u8, f64::from);
-        run::<bool>(rng, |r| r.below(3) > 0, |x| f64::from(u8::from(x)));
+        let rng = &mut Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        run::<f64>(rng, |r| if r.u64(..40) == 0 { f64::NAN } else { r.u64(..9) as f64 / 4.0 - 1.0 }, |x| x);
+        run::<f32>(rng, |r| r.u64(..8) as f32 / 4.0 - 0.75, f64::from);
+        run::<i32>(rng, |r| if r.u64(..9) == 0 { -2 } else { r.u64(..3) as i32 - 1 }, f64::from);
+        run::<u8>(rng, |r| r.u64(..2) as u8, f64::from);
+        run::<bool>(rng, |r| r.u64(..3) > 0, |x| f64::from(u8::from(x)));
     }
 }
 
@@ -278,7 +260,7 @@ fn positions<T: BlockElement + PartialOrd>(rng: &mut Rng, make: impl Fn(&mut Rng
     for n in [1, 31, 63, 64, 65, 127, 128, 255, 256, 257, 300, 1000, 4101, 70_000] {
         for values in [1, 5, u64::MAX] {
             let some: Vec<T> = (0..values.min(n)).map(|_| make(rng)).collect();
-            let xs: Vec<T> = (0..n).map(|_| some[rng.below(some.len() as u64) as usize]).collect();
+            let xs: Vec<T> = (0..n).map(|_| some[rng.usize(..some.len())]).collect();
             let block = T::wrap(ndarray::ArcArray::from(xs.clone()).into_dyn());
             for (op, max) in [(ReduceOp::ArgMin, false), (ReduceOp::ArgMax, true)] {
                 let best = |a: usize, i: usize| if (max && xs[i] > xs[a]) || (!max && xs[i] < xs[a]) { i } else { a };
@@ -292,24 +274,24 @@ fn positions<T: BlockElement + PartialOrd>(rng: &mut Rng, make: impl Fn(&mut Rng
 
 #[test]
 fn positions_in_long_runs() {
-    let rng = &mut Rng(7);
+    let rng = &mut Rng::with_seed(7);
     let odd = |r: &mut Rng| {
-        let kinds = if r.below(99) == 0 { 6 } else { 5 };
-        [f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.5, f64::NAN][r.below(kinds) as usize]
+        let kinds = if r.u64(..99) == 0 { 6 } else { 5 };
+        [f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.5, f64::NAN][r.u64(..kinds) as usize]
     };
-    let float = |r: &mut Rng| r.below(1 << 40) as f64 - 5e11;
+    let float = |r: &mut Rng| r.u64(..1 << 40) as f64 - 5e11;
     for _ in 0..4 {
         positions(rng, odd);
         positions(rng, |r| odd(r) as f32);
         positions(rng, float);
         positions(rng, |r| float(r) as f32);
-        positions(rng, |r| r.next() as i64);
-        positions(rng, |r| r.next());
-        positions(rng, |r| r.next() as i32);
-        positions(rng, |r| r.next() as u32);
-        positions(rng, |r| r.next() as i16);
-        positions(rng, |r| r.next() as u8);
-        positions(rng, |r| r.below(2) == 0);
+        positions(rng, |r| r.u64(..) as i64);
+        positions(rng, |r| r.u64(..));
+        positions(rng, |r| r.u64(..) as i32);
+        positions(rng, |r| r.u64(..) as u32);
+        positions(rng, |r| r.u64(..) as i16);
+        positions(rng, |r| r.u64(..) as u8);
+        positions(rng, |r| r.u64(..2) == 0);
     }
 }
 
@@ -329,10 +311,10 @@ fn empty_extremes_are_errors_and_complex_ones_refused() {
 
 #[test]
 fn merged_moments_are_those_of_the_whole() {
-    let rng = &mut Rng(77);
+    let rng = &mut Rng::with_seed(77);
     for _ in 0..100 {
-        let shape = [1 + rng.below(20), 1 + rng.below(9)];
-        let all = ArrayD::from_shape_fn(IxDyn(&[shape[0] as usize, shape[1] as usize]), |_| 1e6 + rng.below(1000) as f64);
+        let shape = [1 + rng.u64(..20), 1 + rng.u64(..9)];
+        let all = ArrayD::from_shape_fn(IxDyn(&[shape[0] as usize, shape[1] as usize]), |_| 1e6 + rng.u64(..1000) as f64);
         let op = ReduceOp::Moments { skip_nan: false };
         let segments = vec![AxisChunks::regular(shape[0], 4)];
         let middle = ArrayType::new(DType::Float64, vec![segments[0].count(), shape[1], 3]);
@@ -372,16 +354,15 @@ fn merged_moments_are_those_of_the_whole() {
 #[test]
 fn groups_agree_with_loops() {
     for seed in 1..600u64 {
-        let rng = &mut Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        rng.next();
-        let rank = 1 + rng.below(3) as usize;
-        let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.below(12)).collect();
-        let axis = rng.below(rank as u64) as usize;
-        let op = [&OPS[..7], &OPS[9..]].concat()[rng.below(11) as usize];
-        let groups = 1 + rng.below(5);
-        let run = 1 + rng.below(12);
+        let rng = &mut Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let rank = 1 + rng.u64(..3) as usize;
+        let shape: Vec<u64> = (0..rank).map(|_| 1 + rng.u64(..12)).collect();
+        let axis = rng.usize(..rank);
+        let op = [&OPS[..7], &OPS[9..]].concat()[rng.u64(..11) as usize];
+        let groups = 1 + rng.u64(..5);
+        let run = 1 + rng.u64(..12);
         let labels: Vec<i64> = (0..shape[axis]).map(|i| ((i / run + seed) % (groups + 2)) as i64 - 1).collect();
-        let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| match rng.below(8) {
+        let all = ArrayD::from_shape_fn(IxDyn(&shape.iter().map(|&n| n as usize).collect::<Vec<_>>()), |_| match rng.u64(..8) {
             7 => f64::NAN,
             n => n as f64 - 3.0,
         });
@@ -420,14 +401,14 @@ fn groups_agree_with_loops() {
 #[test]
 fn means_of_long_groups() {
     let (n, half) = (140_000, 70_000);
-    let rng = &mut Rng(7);
-    let mut values = ArrayD::from_shape_fn(IxDyn(&[n]), |_| rng.below(1 << 30) as f64 / 3e8 - 1.0);
+    let rng = &mut Rng::with_seed(7);
+    let mut values = ArrayD::from_shape_fn(IxDyn(&[n]), |_| rng.u64(..1 << 30) as f64 / 3e8 - 1.0);
     let mean = |values: &ArrayD<f64>| {
         let labels = (0..n).map(|i| (i / half) as i64).collect();
         let kernel = Kernel::Group { function: ReduceOp::Mean { skip_nan: true }, axis: 0, labels, groups: 2 };
         let (inputs, output) = ([ArrayType::new(DType::Float64, vec![n as u64])], ArrayType::new(DType::Float64, vec![2]));
         let full = Region::full(&[n as u64]);
-        let part = Part { block: block_of(&mut Rng(1), values, &full), region: full };
+        let part = Part { block: block_of(&mut Rng::with_seed(1), values, &full), region: full };
         as_f64(&Node { kernel: &kernel, inputs: &inputs, output: &output }.compute(&Region::full(&[2]), &[part]).unwrap())
     };
     let whole = mean(&values);
