@@ -1,7 +1,8 @@
 //! Cores of a run that its kernels share.
 //!
-//! A thread that runs a task has one core of its own. While fewer tasks run than there are cores, a kernel that can use more borrows
-//! the idle ones for the time of one call. A thread that belongs to no run has nothing to borrow.
+//! A thread that runs a task has one core of its own. While fewer tasks run than there are cores, whoever can use more borrows the idle
+//! ones: a matrix product or a read for one call, the bands of a task until a task that has started wants its core. A thread that
+//! belongs to no run has nothing to borrow.
 
 use std::cell::RefCell;
 use std::sync::Arc;
