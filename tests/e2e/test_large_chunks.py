@@ -66,6 +66,23 @@ def test_equal_to_numpy_for_every_codec(tmp_path, expected, codec, chunks):
             np.testing.assert_array_equal(read_array(tmp_path / "out.zarr" / name), result, err_msg=f"{name}, {memory}")
 
 
+@pytest.mark.parametrize("codec", ["raw", "lz4", "bits", "blocks", "one block", "zstd"])
+def test_slabs_to_series(tmp_path, codec):
+    """Each output needs a few rows of every input chunk: from blocks of them where they have blocks, else from a copy in pieces."""
+    shape = (60, 1440, 1440)
+    t, y, x = np.ogrid[: shape[0], : shape[1], : shape[2]]
+    values = (t * 1_009 + y * 97 + x * 7).astype("int16")
+    array = zarr.create_array(str(tmp_path / "x"), shape=shape, chunks=(6, 1440, 1440), dtype="int16", compressors=CODECS[codec])
+    array[...] = values
+    pipeline = write_pipeline(tmp_path, {"x": "x"}, {}, {"series": {"array": "x", "chunks": [60, 48, 80]}})
+    limits = ("--allowed-mem", "200MB", "--workers", 2)
+    plan = json.loads(chunkwise("plan", pipeline, *limits, "--format", "json").ok().stdout)
+    assert (len(plan["stages"]) == 1) == (codec in ("raw", "lz4", "bits", "blocks"))
+    done = chunkwise("run", pipeline, *limits, "--json").ok()
+    assert json.loads(done.stdout)["peak_memory"] < 200e6
+    np.testing.assert_array_equal(read_array(tmp_path / "series"), values)
+
+
 @pytest.mark.parametrize("codec", ["raw", "lz4", "zstd"])
 def test_cores_that_help_change_no_bit(tmp_path, codec):
     """A single chunk is one task, whose bands all idle cores take: sums are added in the order of the bands all the same."""

@@ -60,6 +60,19 @@ def test_era5_is_copied_once(tmp_path):
     assert peak < 100e6
 
 
+@pytest.mark.parametrize(
+    "compressors, copies",
+    [(None, 0), (LZ4, 0), (zarr.codecs.BloscCodec(cname="lz4", blocksize=1 << 23), 1), (zarr.codecs.ZstdCodec(), 1)],
+    ids=["raw", "lz4", "large blocks", "zstd"],
+)
+def test_a_copy_only_where_chunks_are_decoded_as_a_whole(tmp_path, compressors, copies):
+    declare(tmp_path, "in.zarr/x", (361, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"], compressors=compressors)
+    text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/x: {array: x, chunks: {time: -1, lat: 10, lon: 10}}}\nspec: {allowed_mem: 1GB}\n"
+    plan, _, _ = plan_of(tmp_path, text)
+    assert len(intermediates(plan)) == copies
+    assert sum(s["cost"]["bytes_read"] for s in plan["stages"]) < 2.5 * 361 * 721 * 1440 * 4
+
+
 @pytest.mark.parametrize("tasks", [10, 10_000_000])
 def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
     declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "y", "x"])

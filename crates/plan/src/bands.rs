@@ -40,11 +40,10 @@ enum Parts {
 }
 
 fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
-    let local = array.url.starts_with("file:") || !array.url.contains("://");
     match (array.raw, demand) {
         // What comes from object stores is asked for early and in large pieces instead.
         _ if keeps(array) || array.in_flight > 0 => Parts::No,
-        (true, _) if local => Parts::Ranges,
+        (true, _) if array.is_local() => Parts::Ranges,
         (false, [region]) if array.inner_chunk.is_none() && array.grid.touched(region).volume() == 1 => Parts::InOrder,
         _ => Parts::No,
     }

@@ -295,6 +295,11 @@ impl Plan {
 }
 
 impl PlanArray {
+    /// True if its store is a file system, or memory of this process.
+    pub fn is_local(&self) -> bool {
+        self.url.starts_with("file:") || !self.url.contains("://")
+    }
+
     /// The grid of what can be read by itself: chunks, also inside shards.
     pub fn read_grid(&self) -> ChunkGrid {
         match &self.inner_chunk {

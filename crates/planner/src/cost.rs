@@ -2,7 +2,7 @@
 
 use crate::stages::Draft;
 use chunkwise_plan::schedule::Schedule;
-use chunkwise_plan::{Cost, PlanArray, Stage};
+use chunkwise_plan::{Cost, PlanArray, Stage, memory};
 use chunkwise_types::{ChunkGrid, Region};
 use std::collections::BTreeMap;
 
@@ -53,12 +53,28 @@ const LARGEST: f64 = (8u64 << 20) as f64;
 /// The bytes and the ranges that are read of a box of `part` elements in a dense C-order block of `whole`: its runs, joined where they
 /// are near to each other, cut where they are long. An element has `item` bytes and is not cut.
 fn ranges(whole: &[u64], part: &[u64], item: f64) -> (f64, f64) {
+    let (count, read) = runs(whole, part, item, GAP);
+    let most = (LARGEST / item).floor().max(1.0) * item;
+    (count * read, count * (read / most).ceil().max(1.0))
+}
+
+/// The bytes of the blocks that hold a box of a chunk, of which any can be decoded by itself.
+fn in_blocks(whole: &[u64], part: &[u64], item: f64, block: f64) -> f64 {
+    let (count, read) = runs(whole, part, item, block);
+    let all = whole.iter().map(|&n| n as f64).product::<f64>() * item;
+    // Wherever a run starts in its block, one more than it fills.
+    (count * (read + block)).min(all)
+}
+
+/// The runs of a box of `part` elements in a dense C-order block of `whole`, joined where less than `gap` bytes are between them: how
+/// many, and the bytes of each.
+fn runs(whole: &[u64], part: &[u64], item: f64, gap: f64) -> (f64, f64) {
     // One repetition along an axis: the bytes that are read of it, and the bytes to the next.
     let (mut read, mut pitch, mut count, mut apart) = (item, item, 1f64, false);
     for (&whole, &part) in whole.iter().zip(part).rev() {
         if part > 1 {
             // Further out gaps only grow.
-            apart |= pitch - read > GAP;
+            apart |= pitch - read > gap;
             if apart {
                 count *= part as f64;
             } else {
@@ -67,8 +83,7 @@ fn ranges(whole: &[u64], part: &[u64], item: f64) -> (f64, f64) {
         }
         pitch *= whole as f64;
     }
-    let most = (LARGEST / item).floor().max(1.0) * item;
-    (count * read, count * (read / most).ceil().max(1.0))
+    (count, read)
 }
 
 /// For each axis, how much of the blocks that a region touches is in it, and how many blocks that is true of. Lengths are those of
@@ -112,9 +127,12 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     let stored = array.grid.stored_shape();
     // Beyond some axes there are more kinds of blocks than it is worth to tell apart.
     let few = stored.len() <= 6;
+    let elements = || ChunkGrid::regular(&array.shape, &vec![1; stored.len()]);
     if array.raw && few {
-        let elements = ChunkGrid::regular(&array.shape, &vec![1; stored.len()]);
-        return sum(&parts(region, &elements, &stored), &mut |part| ranges(&stored, part, item));
+        return sum(&parts(region, &elements(), &stored), &mut |part| ranges(&stored, part, item));
+    }
+    if let Some(block) = memory::blocks(array).filter(|_| few) {
+        return sum(&parts(region, &elements(), &stored), &mut |part| (in_blocks(&stored, part, item, block as f64), 1.0));
     }
     let mut bytes = item;
     for axis in 0..touched.rank() {
@@ -220,6 +238,16 @@ mod tests {
         assert_eq!(ranges(&[3, 4, 100_000], &[2, 4, 10], 8.0), (640.0, 8.0));
         assert_eq!(ranges(&[1 << 22], &[1 << 22], 8.0).1, 4.0);
         assert_eq!(ranges(&[], &[], 8.0), (8.0, 1.0));
+    }
+
+    #[test]
+    fn blocks_of_a_box() {
+        // A run reaches into one block more than it fills; all of a chunk is not more than that.
+        assert_eq!(in_blocks(&[4, 1000, 1000], &[4, 10, 1000], 8.0, 1e5), 4.0 * 1.8e5);
+        assert_eq!(in_blocks(&[4, 1000, 1000], &[1, 1000, 1000], 8.0, 1e5), 8.1e6);
+        assert_eq!(in_blocks(&[4, 1000, 1000], &[4, 1000, 1000], 8.0, 1e5), 3.2e7);
+        // What is between short rows is in the same blocks.
+        assert_eq!(in_blocks(&[4, 1000, 1000], &[1, 10, 10], 8.0, 1e5), 9.0 * 8000.0 + 80.0 + 1e5);
     }
 
     #[test]

@@ -204,9 +204,12 @@ fn grow(draft: &Draft, stage: &mut Stage, goal: u64) {
     }
 }
 
-/// Grows the regions beyond one share, up to the whole budget, where chunks are read again and again.
+/// A region beyond one share keeps other tasks from running: it must leave at most this much of what is read.
+const BEYOND: f64 = 0.7;
+
+/// Grows the regions, beyond one share up to the whole budget, where chunks are read again and again.
 fn widen(draft: &Draft, stage: &mut Stage) {
-    let budget = draft.spec.task_budget();
+    let (budget, target) = (draft.spec.task_budget(), draft.target());
     let reads = total(&reads(&draft.arrays, stage));
     if reads.bytes < 16 << 20 {
         return;
@@ -217,8 +220,9 @@ fn widen(draft: &Draft, stage: &mut Stage) {
         let best = (0..rank)
             .filter_map(|axis| {
                 let next = multiplied(stage, axis, 2)?;
-                let a = amplification(&draft.arrays, &next);
-                (a < now * 0.95 && memory::worst_need(&draft.arrays, &next).total <= budget).then_some((a, next))
+                let (a, need) = (amplification(&draft.arrays, &next), memory::worst_need(&draft.arrays, &next).total);
+                let enough = if need <= target { 0.95 } else { BEYOND };
+                (a < now * enough && need <= budget).then_some((a, next))
             })
             .min_by(|a, b| a.0.total_cmp(&b.0));
         match best {
