@@ -6,7 +6,7 @@
 //! accumulator (Neumaier 1974): the result is nearly independent of how the input was tiled.
 
 use super::elements::{Element, Ordered, SumState, Wide};
-use super::lanes::{RUN, lanes, pairwise, rows_of};
+use super::lanes::{RUN, lanes, looped, pairwise, rows_of};
 use crate::BlockElement;
 use chunkwise_types::DType;
 use std::marker::PhantomData;
@@ -323,8 +323,13 @@ impl<T: Element> Reducer for Count<T> {
             };
             return xs.chunks(RUN).map(|xs| i64::from(counted(xs))).sum();
         }
+        if size_of::<T>() >= 4 {
+            // To narrow what is compared would take longer than to add wide counts.
+            return looped::<64, T, i64>(xs, 0, |n, x| n + i64::from(x.truthy()), |a, b| a + b);
+        }
         // Counts of a run fit 16 bits, of which a register holds many.
-        xs.chunks(RUN).map(|xs| i64::from(lanes(xs, 0u16, |n, x| n.wrapping_add(u16::from(x.truthy())), u16::wrapping_add))).sum()
+        let count = |xs: &[T]| looped::<64, T, u16>(xs, 0, |n, x| n.wrapping_add(u16::from(x.truthy())), u16::wrapping_add);
+        xs.chunks(RUN).map(|xs| i64::from(count(xs))).sum()
     }
     #[inline(always)]
     fn merge(acc: &mut i64, part: i64) {
@@ -353,10 +358,10 @@ fn spot<T>(xs: &[T], same: impl Fn(&T) -> bool) -> usize {
 fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
     let any = |xs: &[T]| xs.iter().fold(false, |found, x| found | same(x));
     // Where there are few values, one of the first matches.
-    if let Some(near) = xs.first_chunk::<16>() {
-        let bits = near.iter().enumerate().fold(0u16, |bits, (i, x)| bits | u16::from(same(x)) << i);
-        if bits != 0 {
-            return Some(bits.trailing_zeros() as usize);
+    if let Some(near) = xs.first_chunk::<8>() {
+        let bytes = u64::from_le_bytes(near.each_ref().map(|x| u8::from(same(x))));
+        if bytes != 0 {
+            return Some(bytes.trailing_zeros() as usize / 8);
         }
     }
     let mut from = 0;
