@@ -38,5 +38,5 @@ pub use qr::{Factor, Qr};
 pub use random::Distribution;
 pub use reduce::ReduceOp;
 pub use stencil::{Stencil, StencilOp};
-pub use threads::{Cores, Lent, borrow};
+pub use threads::{Busy, Cores, Lent, borrow};
 pub use view::ViewAxis;

@@ -12,7 +12,7 @@ use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
 use chunkwise_plan::{Program, memory};
-use chunkwise_storage::{Cursor, ReadStats, Spare, StorageError};
+use chunkwise_storage::{Cursor, MemoryTier, ReadStats, Spare, StorageError};
 use chunkwise_types::Region;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -51,10 +51,17 @@ pub(crate) struct Tiles<'a> {
     ordered: bool,
 }
 
-/// The bands of a part of a pass, and idle cores with memory for threads that help with them.
+/// An idle core, with memory for a thread on it.
+type Helper<'a> = (Lent, Spare<'a>);
+
+/// The bands of a part of a pass, and who helps with them.
 pub(crate) struct Shift<'a> {
     bands: Tiling,
-    helpers: Vec<(Lent, Spare<'a>)>,
+    helpers: Vec<Helper<'a>>,
+    /// Where more of them get their memory; none if they are not worth it, or were refused.
+    memory: Option<&'a MemoryTier>,
+    /// Bytes that each needs, once that is known.
+    need: Option<u64>,
 }
 
 impl Shift<'_> {
@@ -161,22 +168,30 @@ impl<'a> Tiles<'a> {
     /// Takes the bands of a part of what the pass wants, and helpers, if cores and memory are idle and kernels have no better use of them.
     pub fn shift(&self, part: &Region) -> Shift<'a> {
         let bands = if self.in_bands() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
-        let mut helpers = Vec::new();
         let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
-        let worthwhile = bands.len() >= WORTHWHILE && !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
-        if let Some(memory) = self.ctx.memory().filter(|_| worthwhile) {
-            let mut each = None;
-            while helpers.len() < MOST.min(bands.len() / 2) {
-                let lent = borrow(1);
-                if lent.count == 0 {
-                    break;
-                }
-                let need = *each.get_or_insert_with(|| self.helper_need(&bands));
-                let Some(spare) = memory.reserve_spare(need) else { break };
-                helpers.push((lent, spare));
-            }
+        let worthwhile = !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
+        let mut shift = Shift { bands, helpers: Vec::new(), memory: self.ctx.memory().filter(|_| worthwhile), need: None };
+        while let Some(helper) = self.helper(&mut shift, 0, 0) {
+            shift.helpers.push(helper);
         }
-        Shift { bands, helpers }
+        shift
+    }
+
+    /// One more helper, where so many bands are taken and so many others are at work, if it is worth it.
+    fn helper(&self, shift: &mut Shift<'a>, taken: usize, others: usize) -> Option<Helper<'a>> {
+        let left = shift.bands.len().saturating_sub(taken);
+        let others = others + shift.helpers.len();
+        let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MOST.min(left / 2))?;
+        let lent = borrow(1);
+        if lent.count == 0 {
+            return None;
+        }
+        let need = *shift.need.get_or_insert_with(|| self.helper_need(&shift.bands));
+        let spare = memory.reserve_spare(need);
+        if spare.is_none() {
+            shift.memory = None;
+        }
+        Some((lent, spare?))
     }
 
     /// Bytes that one more thread needs.
@@ -201,7 +216,7 @@ impl<'a> Tiles<'a> {
     /// Gives the values of every tile of a shift to `take`; says what was read. `cursors` are where leaves are open already.
     pub fn each<E: Send>(
         &self,
-        Shift { bands, helpers }: Shift<'a>,
+        mut shift: Shift<'a>,
         prepared: &mut Prepared<'_>,
         known: &mut Known,
         cursors: &mut Cursors,
@@ -210,29 +225,34 @@ impl<'a> Tiles<'a> {
     ) -> (ReadStats, Result<(), Fault<E>>) {
         // Byte ranges can be read by everybody; what is decoded in the order of its chunk, by one at a time.
         let raw = |k: &usize| self.program.steps[*k].read.as_ref().is_none_or(|name| self.ctx.plan.arrays[name].raw);
-        let apart = helpers.is_empty() || self.leaves.iter().all(raw);
         let mut none = Cursors::new();
-        let (mine, in_order) = if apart { (cursors, None) } else { (&mut none, Some(Mutex::new(cursors))) };
-        let shared = &Shared { bands, next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
+        let (mine, in_order) = if self.leaves.iter().all(raw) { (cursors, None) } else { (&mut none, Some(Mutex::new(cursors))) };
+        let shared = &Shared { bands: shift.bands.clone(), next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
         let results: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
-            let help = |helper: (Lent, Spare<'a>)| {
-                let ((lent, spare), mut known) = (helper, self.without_leaves(known));
+            let start = |(lent, spare): Helper<'a>, known: &Known| {
+                let mut known = self.without_leaves(known);
                 scope.spawn(move || {
                     let _spare = spare;
                     match self.prepare() {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
                             let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
-                            self.work(worker, shared, Some(&lent))
+                            self.work(worker, shared, |_| !lent.wanted())
                         }
                         // The thread that is helped prepared the same before.
                         Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
                     }
                 })
             };
-            let others: Vec<_> = helpers.into_iter().map(help).collect();
+            let mut others: Vec<_> = std::mem::take(&mut shift.helpers).into_iter().map(|helper| start(helper, known)).collect();
             let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default() };
-            let own = self.work(worker, shared, None);
+            let own = self.work(worker, shared, |known| {
+                // A core may have become idle meanwhile.
+                let at_work = others.iter().filter(|t| !t.is_finished()).count();
+                let helper = self.helper(&mut shift, shared.next.load(Ordering::Relaxed), at_work);
+                others.extend(helper.map(|helper| start(helper, known)));
+                true
+            });
             let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             std::iter::once(own).chain(joined).collect()
         });
@@ -275,15 +295,20 @@ impl<'a> Tiles<'a> {
         if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
     }
 
-    /// One thread of a shift: takes bands until there are none, or until its core is wanted.
-    fn work<E, F>(&self, mut worker: Worker<'_, '_>, shared: &Shared<'_, F>, lent: Option<&Lent>) -> (ReadStats, Result<(), Fault<E>>)
+    /// One thread of a shift: takes bands until there are none, or until it should not go on, which is asked before each.
+    fn work<E, F>(
+        &self,
+        mut worker: Worker<'_, '_>,
+        shared: &Shared<'_, F>,
+        mut go_on: impl FnMut(&Known) -> bool,
+    ) -> (ReadStats, Result<(), Fault<E>>)
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
     {
         let failing = Failing(&shared.turns);
         let mut done = Ok(true);
         while let Ok(true) = done
-            && lent.is_none_or(|lent| !lent.wanted())
+            && go_on(worker.known)
         {
             done = self.next_band(&mut worker, shared);
         }

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use chunkwise_kernels::Cores;
+use chunkwise_kernels::{Busy, Cores};
 use chunkwise_plan::Plan;
 use chunkwise_storage::MemoryTier;
 use chunkwise_task::{TaskContext, Watch, run_task};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -49,12 +50,22 @@ fn plan(name: &str) -> Plan {
     .unwrap()
 }
 
+/// What another task does meanwhile.
+#[derive(Clone, Copy, PartialEq)]
+enum Other {
+    Nothing,
+    /// Starts as soon as somebody helps, and stays to the end.
+    Starts,
+    /// Is there at first, and ends soon.
+    Ends,
+}
+
 /// Keeps in mind which threads ask whether to go on; slow enough for others to come.
-#[derive(Default)]
 struct Observer {
     asked: Mutex<Vec<ThreadId>>,
-    /// A task that starts on these cores as soon as somebody helps.
-    intruder: Option<Arc<Cores>>,
+    cores: Arc<Cores>,
+    starts: bool,
+    ends: Mutex<Option<Busy>>,
 }
 
 impl Observer {
@@ -68,22 +79,25 @@ impl Watch for Observer {
         thread::sleep(Duration::from_micros(500));
         let before = self.threads();
         self.asked.lock().unwrap().push(thread::current().id());
-        if let Some(cores) = self.intruder.as_ref().filter(|_| before < 2 && self.threads() == 2) {
-            // The intruder stays to the end.
-            std::mem::forget(cores.enter());
+        if self.starts && before < 2 && self.threads() == 2 {
+            std::mem::forget(self.cores.enter());
+        }
+        if self.asked.lock().unwrap().len() == 8 {
+            drop(self.ends.lock().unwrap().take());
         }
         false
     }
 }
 
 /// Runs both tasks that read, on so many cores and with so much memory in the process: the checksums of what they wrote, and who asked.
-fn run(name: &str, cores: usize, memory: u64, intruder: bool) -> [(String, Observer); 2] {
+fn run(name: &str, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
     let ctx = TaskContext::open(plan(name)).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
-    run_task(&ctx, 0, 0, &Observer::default()).unwrap();
+    run_task(&ctx, 0, 0, &AtomicBool::new(false)).unwrap();
     [1, 2].map(|stage| {
         let cores = Cores::new(cores);
-        let observer = Observer { intruder: intruder.then(|| cores.clone()), ..Observer::default() };
         let _busy = cores.enter();
+        let ends = Mutex::new((other == Other::Ends).then(|| cores.enter()));
+        let observer = Observer { asked: Mutex::default(), cores, starts: other == Other::Starts, ends };
         let report = run_task(&ctx, stage, 0, &observer).unwrap();
         (report.written[0].xxh3.clone(), observer)
     })
@@ -93,8 +107,8 @@ const PLENTY: u64 = 1_000_000_000;
 
 #[test]
 fn idle_cores_help() {
-    let alone = run("alone", 1, PLENTY, false);
-    for (cores, helped) in [(2, run("two", 2, PLENTY, false)), (3, run("three", 3, PLENTY, false))] {
+    let alone = run("alone", 1, PLENTY, Other::Nothing);
+    for (cores, helped) in [(2, run("two", 2, PLENTY, Other::Nothing)), (3, run("three", 3, PLENTY, Other::Nothing))] {
         for ((bytes, one), (same, all)) in alone.iter().zip(&helped) {
             assert_eq!((one.threads(), all.threads()), (1, cores));
             assert_eq!(bytes, same);
@@ -104,16 +118,25 @@ fn idle_cores_help() {
 
 #[test]
 fn nobody_helps_without_memory() {
-    for (_, observer) in run("full", 3, 1000, false) {
+    for (_, observer) in run("full", 3, 1000, Other::Nothing) {
         assert_eq!(observer.threads(), 1);
     }
 }
 
 #[test]
 fn a_core_is_given_back_when_a_task_wants_it() {
-    for (_, observer) in run("wanted", 2, PLENTY, true) {
+    for (_, observer) in run("wanted", 2, PLENTY, Other::Starts) {
         let asked = observer.asked.into_inner().unwrap();
         let last = asked.iter().rposition(|&t| t != thread::current().id()).unwrap();
         assert!(last < asked.len() / 2, "helped until {last} of {}", asked.len());
+    }
+}
+
+#[test]
+fn a_core_that_becomes_idle_helps() {
+    for (_, observer) in run("later", 2, PLENTY, Other::Ends) {
+        let asked = observer.asked.into_inner().unwrap();
+        let first = asked.iter().position(|&t| t != thread::current().id()).unwrap();
+        assert!((8..asked.len() / 2).contains(&first), "helped from {first} of {}", asked.len());
     }
 }
