@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+import page
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SQUARE = {"Float32": (500, 1000, 2000, 4000), "Float64": (500, 1000, 2000, 4000), "Complex64": (1000, 2000), "Complex128": (1000, 2000)}
 TALL = {"Float32": ((500, 50_000), (1000, 20_000)), "Float64": ((500, 50_000), (1000, 20_000))}
@@ -83,10 +85,7 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text)
     if args.markdown:
-        page = args.markdown.read_text()
-        start, end = "<!-- gemm: begin -->", "<!-- gemm: end -->"
-        before, rest = page.split(start)
-        args.markdown.write_text(before + start + "\n" + text + end + rest.split(end)[1])
+        page.put(args.markdown, "gemm", text)
 
 
 if __name__ == "__main__":

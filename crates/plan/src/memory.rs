@@ -82,6 +82,9 @@ fn direct(array: &PlanArray) -> bool {
     array.inner_chunk.is_none() && array.metadata.as_ref().and_then(|m| m.get("direct")).and_then(Value::as_bool).unwrap_or(false)
 }
 
+/// Bytes that a reader of parts of chunks takes for blocks of them: a few, encoded and decoded.
+pub const BLOCKS: u64 = 16 << 20;
+
 /// The usual decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
 /// the part is in.
 pub fn blocks(array: &PlanArray) -> Option<u64> {

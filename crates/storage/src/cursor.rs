@@ -30,6 +30,11 @@ impl Cursor {
     pub fn new(shared: bool) -> Cursor {
         Cursor { shared, ..Cursor::default() }
     }
+
+    /// True if a chunk is open and other cursors could read other parts of it without decoding all of it.
+    pub fn in_parts(&self) -> bool {
+        matches!(self.chunk, Some((_, Opened::Raw(_) | Opened::Blosc(..) | Opened::Missing)))
+    }
 }
 
 enum Opened {

@@ -12,9 +12,6 @@ const _: () = assert!(memory::READ_BUFFER == chunkwise_storage::READ_BUFFER);
 /// Regions of less than this are not worth another thread.
 const WORTHWHILE: usize = 8 << 20;
 
-/// Bytes that a reader of parts of chunks takes for blocks of them.
-const BLOCKS: u64 = 16 << 20;
-
 /// Reads a region. While cores are idle, because the budget has room for no other task, and while the budget has room for the buffers of
 /// further readers, the rows are shared out among those cores.
 pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &mut [u8]) -> Result<ReadStats, StorageError> {
@@ -30,7 +27,7 @@ pub(crate) fn read_region(ctx: &TaskContext, name: &str, region: &Region, out: &
         false => array.grid.0[axis].touched(start, len).map(|c| array.grid.0[axis].bounds(c).0.max(start)).collect(),
     };
     let lent = borrow(cuts.len() - 1);
-    let each = if io.divisible() { BLOCKS } else { memory::reading(array) };
+    let each = if io.divisible() { memory::BLOCKS } else { memory::reading(array) };
     let beside = each.saturating_mul(lent.count as u64);
     let Some(_spare) = (lent.count > 0).then(|| memory.reserve_spare(beside)).flatten() else { return alone(out) };
     let row = out.len() / len as usize;

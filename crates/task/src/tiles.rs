@@ -11,7 +11,7 @@ use chunkwise_kernels::{Block, Kernel, KernelError, Lent, Part, borrow};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
-use chunkwise_plan::{Program, memory};
+use chunkwise_plan::{PlanArray, Program, memory};
 use chunkwise_storage::{Cursor, MemoryTier, ReadStats, Spare, StorageError};
 use chunkwise_types::Region;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -27,6 +27,9 @@ const STOPPED: usize = usize::MAX;
 /// Looks at whose turn it is before a thread goes to sleep: a turn is short.
 const LOOKS: usize = 4096;
 
+/// Bands of blocks that a thread takes together: it decodes the blocks at both ends of them, of which its neighbours need a part, too.
+const RUN: usize = 12;
+
 /// By step, where leaves that are read in bands are open.
 pub(crate) type Cursors = BTreeMap<usize, Cursor>;
 
@@ -38,6 +41,17 @@ pub(crate) enum Fault<E> {
     Taker(E),
 }
 
+/// How threads read the leaves of a pass together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// Each its byte ranges.
+    Ranges,
+    /// Each the blocks of a few bands.
+    Blocks,
+    /// One after another: what is decoded in the order of its chunk, or as a whole.
+    InOrder,
+}
+
 /// A pass, and how it is read.
 pub(crate) struct Tiles<'a> {
     ctx: &'a TaskContext,
@@ -47,6 +61,7 @@ pub(crate) struct Tiles<'a> {
     pub bands: Bands,
     /// The leaves that are read for each band, in the order in which they are loaded.
     leaves: Vec<usize>,
+    sharing: Sharing,
     /// The values must be taken in the order of the tiles.
     ordered: bool,
 }
@@ -151,8 +166,16 @@ impl<'a> Tiles<'a> {
         order: &[usize],
     ) -> Tiles<'a> {
         let bands = Bands::of(&ctx.plan.arrays, program, schedule, pass, pieces);
-        let leaves = order.iter().copied().filter(|&k| bands.banded[k] && !bands.whole_pieces).collect();
-        Tiles { ctx, program, schedule, pass, bands, leaves, ordered }
+        let leaves: Vec<usize> = order.iter().copied().filter(|&k| bands.banded[k] && !bands.whole_pieces).collect();
+        let all = |of: &dyn Fn(&PlanArray) -> bool| {
+            leaves.iter().all(|&k| program.steps[k].read.as_ref().is_none_or(|name| of(&ctx.plan.arrays[name])))
+        };
+        let sharing = match () {
+            () if all(&|a| a.raw) => Sharing::Ranges,
+            () if all(&|a| a.raw || memory::blocks(a).is_some()) => Sharing::Blocks,
+            () => Sharing::InOrder,
+        };
+        Tiles { ctx, program, schedule, pass, bands, leaves, sharing, ordered }
     }
 
     /// Finds out once how a tile is evaluated; every thread needs its own.
@@ -165,13 +188,21 @@ impl<'a> Tiles<'a> {
         !self.leaves.is_empty()
     }
 
+    /// The bands that a thread takes together.
+    fn run(&self) -> usize {
+        if self.sharing == Sharing::Blocks { RUN } else { 1 }
+    }
+
     /// Takes the bands of a part of what the pass wants, and helpers, if cores and memory are idle and kernels have no better use of them.
     pub fn shift(&self, part: &Region) -> Shift<'a> {
         let bands = if self.in_bands() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
         let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
         let worthwhile = !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
         let mut shift = Shift { bands, helpers: Vec::new(), memory: self.ctx.memory().filter(|_| worthwhile), need: None };
-        while let Some(helper) = self.helper(&mut shift, 0, 0) {
+        // Blocks have to be found in the chunk first.
+        while self.sharing != Sharing::Blocks
+            && let Some(helper) = self.helper(&mut shift, 0, 0)
+        {
             shift.helpers.push(helper);
         }
         shift
@@ -179,7 +210,7 @@ impl<'a> Tiles<'a> {
 
     /// One more helper, where so many bands are taken and so many others are at work, if it is worth it.
     fn helper(&self, shift: &mut Shift<'a>, taken: usize, others: usize) -> Option<Helper<'a>> {
-        let left = shift.bands.len().saturating_sub(taken);
+        let left = shift.bands.len().saturating_sub(taken) / self.run();
         let others = others + shift.helpers.len();
         let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MOST.min(left / 2))?;
         let lent = borrow(1);
@@ -204,11 +235,11 @@ impl<'a> Tiles<'a> {
             let leaves = sum(&mut self.leaves.iter().map(|&k| volume(k).saturating_mul(size(k))));
             // Values wait for their turn: its own, and now those of the thread that it helps as well.
             let values = sum(&mut self.pass.wants.iter().map(|(k, _)| band.volume().saturating_mul(size(*k))));
-            leaves.saturating_add(values.saturating_mul(2))
+            leaves.saturating_add(values.saturating_mul(2 * self.run() as u64))
         };
-        let arrays = &self.ctx.plan.arrays;
-        let reading =
-            self.leaves.iter().filter_map(|&k| self.program.steps[k].read.as_ref()).map(|name| memory::reading(&arrays[name])).max();
+        let reading = |array: &PlanArray| if memory::blocks(array).is_some() { memory::BLOCKS } else { memory::reading(array) };
+        let read = self.leaves.iter().filter_map(|&k| self.program.steps[k].read.as_ref());
+        let reading = read.map(|name| reading(&self.ctx.plan.arrays[name])).max();
         let tile = memory::tile(self.program, self.schedule, self.pass);
         sum(&mut [bands.samples().map(band).max().unwrap_or(0), reading.unwrap_or(0), tile].into_iter())
     }
@@ -223,10 +254,8 @@ impl<'a> Tiles<'a> {
         cancelled: &(dyn Fn() -> bool + Sync),
         take: impl FnMut(&Region, Vec<Block>) -> Result<(), E> + Send,
     ) -> (ReadStats, Result<(), Fault<E>>) {
-        // Byte ranges can be read by everybody; what is decoded in the order of its chunk, by one at a time.
-        let raw = |k: &usize| self.program.steps[*k].read.as_ref().is_none_or(|name| self.ctx.plan.arrays[name].raw);
         let mut none = Cursors::new();
-        let (mine, in_order) = if self.leaves.iter().all(raw) { (cursors, None) } else { (&mut none, Some(Mutex::new(cursors))) };
+        let (mine, in_order) = if self.sharing == Sharing::InOrder { (&mut none, Some(Mutex::new(cursors))) } else { (cursors, None) };
         let shared = &Shared { bands: shift.bands.clone(), next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
         let results: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
             let start = |(lent, spare): Helper<'a>, known: &Known| {
@@ -237,7 +266,7 @@ impl<'a> Tiles<'a> {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
                             let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
-                            self.work(worker, shared, |_| !lent.wanted())
+                            self.work(worker, shared, |_, _| !lent.wanted())
                         }
                         // The thread that is helped prepared the same before.
                         Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
@@ -246,7 +275,11 @@ impl<'a> Tiles<'a> {
             };
             let mut others: Vec<_> = std::mem::take(&mut shift.helpers).into_iter().map(|helper| start(helper, known)).collect();
             let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default() };
-            let own = self.work(worker, shared, |known| {
+            let own = self.work(worker, shared, |known, cursors| {
+                let found = |k: &usize| cursors.get(k).is_some_and(Cursor::in_parts);
+                if self.sharing == Sharing::Blocks && !self.leaves.iter().all(found) {
+                    return true;
+                }
                 // A core may have become idle meanwhile.
                 let at_work = others.iter().filter(|t| !t.is_finished()).count();
                 let helper = self.helper(&mut shift, shared.next.load(Ordering::Relaxed), at_work);
@@ -300,7 +333,7 @@ impl<'a> Tiles<'a> {
         &self,
         mut worker: Worker<'_, '_>,
         shared: &Shared<'_, F>,
-        mut go_on: impl FnMut(&Known) -> bool,
+        mut go_on: impl FnMut(&Known, &Cursors) -> bool,
     ) -> (ReadStats, Result<(), Fault<E>>)
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
@@ -308,9 +341,9 @@ impl<'a> Tiles<'a> {
         let failing = Failing(&shared.turns);
         let mut done = Ok(true);
         while let Ok(true) = done
-            && go_on(worker.known)
+            && go_on(worker.known, worker.cursors)
         {
-            done = self.next_band(&mut worker, shared);
+            done = self.next_run(&mut worker, shared);
         }
         if done.is_ok() {
             std::mem::forget(failing);
@@ -318,40 +351,45 @@ impl<'a> Tiles<'a> {
         (worker.stats, done.map(|_| ()))
     }
 
-    /// Reads, evaluates and hands over the next band, if there is one.
-    fn next_band<E, F>(&self, worker: &mut Worker<'_, '_>, shared: &Shared<'_, F>) -> Result<bool, Fault<E>>
+    /// Reads, evaluates and hands over the next bands, if there are any.
+    fn next_run<E, F>(&self, worker: &mut Worker<'_, '_>, shared: &Shared<'_, F>) -> Result<bool, Fault<E>>
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
     {
         let Worker { prepared, known, cursors, stats } = worker;
         let turns = &shared.turns;
-        let in_order = shared.in_order.as_ref().map(Mutex::lock);
-        let number = shared.next.fetch_add(1, Ordering::Relaxed);
-        let Some(band) = shared.bands.get(number) else { return Ok(false) };
-        match in_order {
-            Some(mut cursors) => self.read(&band, &mut cursors, known, stats),
-            None => self.read(&band, cursors, known, stats),
-        }
-        .map_err(Fault::Read)?;
+        let mut in_order = shared.in_order.as_ref().map(Mutex::lock);
+        let first = shared.next.fetch_add(self.run(), Ordering::Relaxed);
         let mut waiting = Vec::new();
         let hand_over = |take: &mut F, waiting: &mut Vec<(Region, Vec<Block>)>| {
             waiting.drain(..).try_for_each(|(tile, values)| take(&tile, values)).map_err(Fault::Taker)
         };
-        for tile in self.tiles(&band, prepared).iter() {
-            if (shared.cancelled)() || turns.at(STOPPED) {
-                return Err(Fault::Cancelled);
+        let bands = (first..first.saturating_add(self.run())).map_while(|number| shared.bands.get(number));
+        for band in bands {
+            match in_order.take() {
+                Some(mut cursors) => self.read(&band, &mut cursors, known, stats),
+                None => self.read(&band, cursors, known, stats),
             }
-            let wants = vec![tile.clone(); self.pass.wants.len()];
-            let values = prepared.evaluate(known, &wants, false).map_err(|(k, e)| Fault::Step(k, e))?;
-            waiting.push((tile, values));
-            if !self.ordered || turns.at(number) {
-                hand_over(&mut turns.take.lock(), &mut waiting)?;
+            .map_err(Fault::Read)?;
+            for tile in self.tiles(&band, prepared).iter() {
+                if (shared.cancelled)() || turns.at(STOPPED) {
+                    return Err(Fault::Cancelled);
+                }
+                let wants = vec![tile.clone(); self.pass.wants.len()];
+                let values = prepared.evaluate(known, &wants, false).map_err(|(k, e)| Fault::Step(k, e))?;
+                waiting.push((tile, values));
+                if !self.ordered || turns.at(first) {
+                    hand_over(&mut turns.take.lock(), &mut waiting)?;
+                }
             }
         }
+        if first >= shared.bands.len() {
+            return Ok(false);
+        }
         if self.ordered {
-            let mut take = turns.wait(number).ok_or(Fault::Cancelled)?;
+            let mut take = turns.wait(first).ok_or(Fault::Cancelled)?;
             hand_over(&mut take, &mut waiting)?;
-            turns.set(number + 1, take);
+            turns.set(first + self.run(), take);
         }
         Ok(true)
     }
