@@ -1,6 +1,7 @@
 //! The tiles of a pass, band by band, on every core that is idle.
 //!
-//! While cores have no task of their own, other threads help: each takes the next band, reads and evaluates it, and hands over its values.
+//! While cores have no task of their own, other threads help: each takes the next band, or the next few where they are decoded from
+//! blocks, reads and evaluates it, and hands over its values.
 //! Bands that feed folds are handed over in their order, so that sums do not depend on who was first. A helper gives its core back after
 //! the band on which a task wants it.
 
@@ -237,11 +238,15 @@ impl<'a> Tiles<'a> {
             let values = sum(&mut self.pass.wants.iter().map(|(k, _)| band.volume().saturating_mul(size(*k))));
             leaves.saturating_add(values.saturating_mul(2 * self.run() as u64))
         };
-        let reading = |array: &PlanArray| if memory::blocks(array).is_some() { memory::BLOCKS } else { memory::reading(array) };
         let read = self.leaves.iter().filter_map(|&k| self.program.steps[k].read.as_ref());
-        let reading = read.map(|name| reading(&self.ctx.plan.arrays[name])).max();
+        let reading = match self.sharing {
+            Sharing::Ranges => read.map(|name| memory::reading(&self.ctx.plan.arrays[name])).max().unwrap_or(0),
+            Sharing::Blocks => memory::BLOCKS.saturating_mul(self.leaves.len() as u64),
+            // Through what is open already.
+            Sharing::InOrder => 0,
+        };
         let tile = memory::tile(self.program, self.schedule, self.pass);
-        sum(&mut [bands.samples().map(band).max().unwrap_or(0), reading.unwrap_or(0), tile].into_iter())
+        sum(&mut [bands.samples().map(band).max().unwrap_or(0), reading, tile].into_iter())
     }
 
     /// Gives the values of every tile of a shift to `take`; says what was read. `cursors` are where leaves are open already.
