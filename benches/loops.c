@@ -39,8 +39,10 @@ static void *reads(void *unused) {
     for (int i; (i = next++) < count;) {
         int file = open(files[i], O_RDONLY);
         if (file < 0) fail(files[i]);
-        for (ssize_t n; (n = read(file, piece, PIECE)) > 0;)
+        ssize_t n;
+        while ((n = read(file, piece, PIECE)) > 0)
             if (adds) all += sum((float *)piece, n / sizeof(float));
+        if (n < 0) fail(files[i]);
         close(file);
     }
     kept = all;

@@ -9,6 +9,7 @@ beside a loop with the same calls. The data, a few gigabytes, are made once in `
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import resource
@@ -27,6 +28,7 @@ BINARY = os.environ.get("CHUNKWISE_BIN", HERE.parent / "target" / "release" / "c
 CODECS = {"raw": None, "blosc-lz4": BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"), "zstd": ZstdCodec(level=1)}
 CHAIN = "sin(x) * exp(x) + log(x + 1) + sqrt(x) * tanh(x) + atan(x) * cos(x) + asin(x) * sinh(x)"
 TINY = 20_000
+NUMBERS = itertools.count()
 
 
 def measured(command):
@@ -52,7 +54,7 @@ def in_turn(turns, commands, before=lambda: None):
 
 def run(folder, text, source, target="out.zarr", workers=2, memory="6GB", codec=None):
     """A command that computes an expression of `x`."""
-    path = folder / f"{abs(hash((text, source, target, codec)))}.yaml"
+    path = folder / f"{next(NUMBERS)}.yaml"
     output = f"{{array: r, codec: {codec}}}" if codec else "r"
     where = target if target.startswith("memory:") else folder / target
     path.write_text(f'inputs: {{x: {folder / source}}}\narrays: {{r: "{text}"}}\noutputs: {{"{where}": {output}}}\n')
@@ -60,11 +62,13 @@ def run(folder, text, source, target="out.zarr", workers=2, memory="6GB", codec=
 
 
 def array(folder, name, shape, chunks, codec=None, dtype="float32"):
-    """Random numbers between 0 and 1, made once."""
+    """Random numbers between 0 and 1, made once for a shape."""
     if (folder / name).exists():
-        return
+        if zarr.open_array(str(folder / name)).shape == shape:
+            return
+        shutil.rmtree(folder / name)
     random = np.random.default_rng(0)
-    made = zarr.create_array(str(folder / f"{name}.part"), shape=shape, chunks=chunks, dtype=dtype, compressors=codec)
+    made = zarr.create_array(str(folder / f"{name}.part"), shape=shape, chunks=chunks, dtype=dtype, compressors=codec, overwrite=True)
     for start in range(0, shape[0], chunks[0]):
         piece = (min(chunks[0], shape[0] - start), *shape[1:])
         made[start : start + chunks[0]] = random.random(piece, dtype=dtype)
@@ -113,7 +117,7 @@ def threads(args, loops):
     array(args.folder, "square.zarr", (4000, 4000), (1000, 4000), dtype="float64")
     rows = []
     for what, text, source in (
-        ("sum of a chain of 17 operations, 2.1 GB", f"sum({CHAIN})", "chain.zarr"),
+        ("sum of a chain of 18 operations, 2.1 GB", f"sum({CHAIN})", "chain.zarr"),
         ("product of two 4000×4000 matrices, `float64`", "x @ x", "square.zarr"),
     ):
         found = in_turn(args.turns, {n: run(args.folder, text, source, workers=n, memory="1GB") for n in (1, 2)})

@@ -6,6 +6,7 @@
 //! why the projection and the execution cannot drift apart.
 
 pub mod bands;
+mod blosc;
 pub mod demand;
 mod error;
 mod format;

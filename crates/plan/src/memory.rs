@@ -59,12 +59,6 @@ const USUAL_BLOCK: u64 = 1 << 20;
 
 /// What Blosc takes to decode blocks of a size that somebody asked for: three of them.
 fn block_scratch(array: &PlanArray, chunk: u64) -> u64 {
-    let asked = asked_block(array);
-    if asked > USUAL_BLOCK { asked.min(chunk).saturating_mul(3) } else { 0 }
-}
-
-/// The size of Blosc's blocks that somebody asked for, or 0.
-fn asked_block(array: &PlanArray) -> u64 {
     fn largest(value: &Value) -> u64 {
         match value {
             Value::Object(map) => map.iter().map(|(k, v)| if k == "blocksize" { v.as_u64().unwrap_or(0) } else { largest(v) }).max(),
@@ -74,7 +68,8 @@ fn asked_block(array: &PlanArray) -> u64 {
         .unwrap_or(0)
     }
     let codecs = ["/metadata/codecs", "/metadata/compressor"];
-    array.metadata.iter().flat_map(|m| codecs.iter().filter_map(|at| m.pointer(at))).map(largest).max().unwrap_or(0)
+    let found = array.metadata.iter().flat_map(|m| codecs.iter().filter_map(|at| m.pointer(at))).map(largest).max().unwrap_or(0);
+    if found > USUAL_BLOCK { found.min(chunk).saturating_mul(3) } else { 0 }
 }
 
 /// A whole chunk is decoded right into its destination.
@@ -85,18 +80,14 @@ fn direct(array: &PlanArray) -> bool {
 /// Bytes that a reader of parts of chunks takes for blocks of them: a few, encoded and decoded.
 pub const BLOCKS: u64 = 16 << 20;
 
-/// The usual decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
+/// Decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
 /// the part is in.
 pub fn blocks(array: &PlanArray) -> Option<u64> {
     let chunk = chunk_bytes(array, &array.grid);
     if !direct(array) || !array.is_local() || chunk <= USUAL_BLOCK {
         return None;
     }
-    match asked_block(array) {
-        // What Blosc 1 takes at its usual levels, for codecs that split elements into their bytes.
-        0 => Some(array.dtype.size().saturating_mul(128 << 10).min(USUAL_BLOCK)),
-        asked => Some(asked).filter(|n| *n <= USUAL_BLOCK),
-    }
+    crate::blosc::block(array, chunk).filter(|block| *block <= USUAL_BLOCK)
 }
 
 /// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than

@@ -15,11 +15,14 @@ use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A budget in bytes for reservations and objects together.
 pub struct MemoryTier {
     state: Mutex<State>,
     budget: u64,
+    /// A task could start if nobody had spare memory.
+    wanted: AtomicBool,
 }
 
 #[derive(Default)]
@@ -30,6 +33,8 @@ struct State {
     next: u64,
     held: u64,
     reserved: u64,
+    /// Bytes of [`Spare`]s; they are part of `reserved`.
+    spare: u64,
     spilled: u64,
     /// Bytes of decoded chunks; they are part of `held`.
     decoded: u64,
@@ -53,8 +58,16 @@ pub struct Spare<'t> {
     bytes: u64,
 }
 
+impl Spare<'_> {
+    /// True if a task waits for memory that this is part of: whoever has it should give it back soon.
+    pub fn wanted(&self) -> bool {
+        self.tier.wanted.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for Spare<'_> {
     fn drop(&mut self) {
+        self.tier.state.lock().spare -= self.bytes;
         self.tier.release(self.bytes);
     }
 }
@@ -88,7 +101,7 @@ impl State {
 impl MemoryTier {
     /// A tier of `budget` bytes, reservations included.
     pub fn new(budget: u64) -> Arc<MemoryTier> {
-        Arc::new(MemoryTier { state: Mutex::default(), budget })
+        Arc::new(MemoryTier { state: Mutex::default(), budget, wanted: AtomicBool::new(false) })
     }
 
     /// Reserves memory for a task, writing objects to their stores if there is no room beside them. False if other reservations are in
@@ -99,7 +112,10 @@ impl MemoryTier {
     pub fn reserve(&self, bytes: u64) -> Result<bool, StorageError> {
         {
             let mut state = self.state.lock();
-            if state.reserved > 0 && state.reserved.saturating_add(bytes) > self.budget {
+            let full = |reserved: u64| reserved > 0 && reserved.saturating_add(bytes) > self.budget;
+            let refused = full(state.reserved);
+            self.wanted.store(refused && !full(state.reserved - state.spare), Ordering::Relaxed);
+            if refused {
                 return Ok(false);
             }
             // Counted before the room is made, so that nothing takes it meanwhile.
@@ -112,17 +128,23 @@ impl MemoryTier {
     /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
     /// this returns is dropped.
     pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
-        // Lazily: one that is made and dropped would give back what it never had.
-        self.reserve_beside(bytes).then(|| Spare { tier: self, bytes })
+        if self.wanted.load(Ordering::Relaxed) || !self.reserve_beside(bytes) {
+            return None;
+        }
+        self.state.lock().spare += bytes;
+        Some(Spare { tier: self, bytes })
     }
 
     /// As [`MemoryTier::reserve`], but only if no object has to be written to its store for it.
     pub fn reserve_beside(&self, bytes: u64) -> bool {
         let mut state = self.state.lock();
         let budget = self.budget;
-        let full = |state: &State| state.reserved.saturating_add(state.held).saturating_add(bytes) > budget;
-        state.forget(full);
-        let room = !full(&state);
+        let full = |state: &State, held: u64| state.reserved.saturating_add(held).saturating_add(bytes) > budget;
+        if full(&state, state.held - state.decoded) {
+            return false;
+        }
+        state.forget(|state| full(state, state.held));
+        let room = !full(&state, state.held);
         if room {
             state.reserved += bytes;
         }

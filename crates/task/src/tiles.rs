@@ -2,8 +2,8 @@
 //!
 //! While cores have no task of their own, other threads help: each takes the next band, or the next few where they are decoded from
 //! blocks, reads and evaluates it, and hands over its values.
-//! Bands that feed folds are handed over in their order, so that sums do not depend on who was first. A helper gives its core back after
-//! the band on which a task wants it.
+//! Bands that feed folds are handed over in their order, so that sums do not depend on who was first. A helper gives its core and its
+//! memory back after the bands that it has taken when a task wants them.
 
 use crate::TaskContext;
 use crate::evaluate::Known;
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const WORTHWHILE: usize = 4;
 /// More helpers wait for each other.
 const MOST: usize = 15;
+/// Bands after which memory is asked for again that was refused.
+const LATER: usize = 16;
 /// The turn of nobody: a thread has failed.
 const STOPPED: usize = usize::MAX;
 /// Looks at whose turn it is before a thread goes to sleep: a turn is short.
@@ -62,6 +64,7 @@ pub(crate) struct Tiles<'a> {
     pub bands: Bands,
     /// The leaves that are read for each band, in the order in which they are loaded.
     leaves: Vec<usize>,
+    /// How they can be read together, if there are bands enough.
     sharing: Sharing,
     /// The values must be taken in the order of the tiles.
     ordered: bool,
@@ -74,8 +77,11 @@ type Helper<'a> = (Lent, Spare<'a>);
 pub(crate) struct Shift<'a> {
     bands: Tiling,
     helpers: Vec<Helper<'a>>,
-    /// Where more of them get their memory; none if they are not worth it, or were refused.
+    sharing: Sharing,
+    /// Where helpers get their memory; none if they are not worth it.
     memory: Option<&'a MemoryTier>,
+    /// The band from which on it is asked.
+    from: usize,
     /// Bytes that each needs, once that is known.
     need: Option<u64>,
 }
@@ -84,6 +90,11 @@ impl Shift<'_> {
     /// Nobody helps.
     pub fn alone(&self) -> bool {
         self.helpers.is_empty()
+    }
+
+    /// The bands that a thread takes together.
+    fn run(&self) -> usize {
+        if self.sharing == Sharing::Blocks { RUN } else { 1 }
     }
 }
 
@@ -149,6 +160,8 @@ struct Worker<'w, 's> {
 /// What all threads that work on a part share.
 struct Shared<'w, F> {
     bands: Tiling,
+    /// Bands that are taken together.
+    run: usize,
     next: AtomicUsize,
     /// Held while a band is taken and its leaves are read, where that goes through a chunk in order.
     in_order: Option<Mutex<&'w mut Cursors>>,
@@ -189,19 +202,17 @@ impl<'a> Tiles<'a> {
         !self.leaves.is_empty()
     }
 
-    /// The bands that a thread takes together.
-    fn run(&self) -> usize {
-        if self.sharing == Sharing::Blocks { RUN } else { 1 }
-    }
-
     /// Takes the bands of a part of what the pass wants, and helpers, if cores and memory are idle and kernels have no better use of them.
     pub fn shift(&self, part: &Region) -> Shift<'a> {
         let bands = if self.in_bands() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
         let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
         let worthwhile = !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
-        let mut shift = Shift { bands, helpers: Vec::new(), memory: self.ctx.memory().filter(|_| worthwhile), need: None };
+        let memory = self.ctx.memory().filter(|_| worthwhile);
+        let few = self.sharing == Sharing::Blocks && bands.len() < (WORTHWHILE + 1) * RUN;
+        let sharing = if few { Sharing::InOrder } else { self.sharing };
+        let mut shift = Shift { bands, helpers: Vec::new(), sharing, memory, from: 0, need: None };
         // Blocks have to be found in the chunk first.
-        while self.sharing != Sharing::Blocks
+        while sharing != Sharing::Blocks
             && let Some(helper) = self.helper(&mut shift, 0, 0)
         {
             shift.helpers.push(helper);
@@ -211,42 +222,45 @@ impl<'a> Tiles<'a> {
 
     /// One more helper, where so many bands are taken and so many others are at work, if it is worth it.
     fn helper(&self, shift: &mut Shift<'a>, taken: usize, others: usize) -> Option<Helper<'a>> {
-        let left = shift.bands.len().saturating_sub(taken) / self.run();
+        let left = shift.bands.len().saturating_sub(taken) / shift.run();
         let others = others + shift.helpers.len();
-        let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MOST.min(left / 2))?;
+        let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MOST.min(left / 2) && taken >= shift.from)?;
         let lent = borrow(1);
         if lent.count == 0 {
             return None;
         }
-        let need = *shift.need.get_or_insert_with(|| self.helper_need(&shift.bands));
-        let spare = memory.reserve_spare(need);
-        if spare.is_none() {
-            shift.memory = None;
-        }
-        Some((lent, spare?))
+        let need = shift.need.unwrap_or_else(|| self.helper_need(shift));
+        shift.need = Some(need);
+        let Some(spare) = memory.reserve_spare(need) else {
+            // A task that has just ended may give its core back before its memory.
+            shift.from = taken + LATER;
+            return None;
+        };
+        Some((lent, spare))
     }
 
     /// Bytes that one more thread needs.
-    fn helper_need(&self, bands: &Tiling) -> u64 {
+    fn helper_need(&self, shift: &Shift<'_>) -> u64 {
         let size = |k: usize| self.program.steps[k].ty.dtype.size();
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let band = |band: Region| {
             let demands = self.bands.demands(self.program, self.schedule, self.pass, &band);
             let volume = |k: usize| sum(&mut demands[k].iter().map(Region::volume));
             let leaves = sum(&mut self.leaves.iter().map(|&k| volume(k).saturating_mul(size(k))));
-            // Values wait for their turn: its own, and now those of the thread that it helps as well.
             let values = sum(&mut self.pass.wants.iter().map(|(k, _)| band.volume().saturating_mul(size(*k))));
-            leaves.saturating_add(values.saturating_mul(2 * self.run() as u64))
+            // Values wait for their turn: its own, and now those of the thread that it helps as well. Some are views of their leaves.
+            let waiting = if self.ordered { 2 * shift.run() as u64 } else { 0 };
+            leaves.saturating_add(values).saturating_mul(1 + waiting)
         };
         let read = self.leaves.iter().filter_map(|&k| self.program.steps[k].read.as_ref());
-        let reading = match self.sharing {
+        let reading = match shift.sharing {
             Sharing::Ranges => read.map(|name| memory::reading(&self.ctx.plan.arrays[name])).max().unwrap_or(0),
             Sharing::Blocks => memory::BLOCKS.saturating_mul(self.leaves.len() as u64),
             // Through what is open already.
             Sharing::InOrder => 0,
         };
         let tile = memory::tile(self.program, self.schedule, self.pass);
-        sum(&mut [bands.samples().map(band).max().unwrap_or(0), reading, tile].into_iter())
+        sum(&mut [shift.bands.samples().map(band).max().unwrap_or(0), reading, tile].into_iter())
     }
 
     /// Gives the values of every tile of a shift to `take`; says what was read. `cursors` are where leaves are open already.
@@ -260,18 +274,24 @@ impl<'a> Tiles<'a> {
         take: impl FnMut(&Region, Vec<Block>) -> Result<(), E> + Send,
     ) -> (ReadStats, Result<(), Fault<E>>) {
         let mut none = Cursors::new();
-        let (mine, in_order) = if self.sharing == Sharing::InOrder { (&mut none, Some(Mutex::new(cursors))) } else { (cursors, None) };
-        let shared = &Shared { bands: shift.bands.clone(), next: AtomicUsize::new(0), in_order, turns: Turns::new(take), cancelled };
+        let (mine, in_order) = if shift.sharing == Sharing::InOrder { (&mut none, Some(Mutex::new(cursors))) } else { (cursors, None) };
+        let shared = &Shared {
+            bands: shift.bands.clone(),
+            run: shift.run(),
+            next: AtomicUsize::new(0),
+            in_order,
+            turns: Turns::new(take),
+            cancelled,
+        };
         let results: Vec<(ReadStats, Result<(), Fault<E>>)> = std::thread::scope(|scope| {
             let start = |(lent, spare): Helper<'a>, known: &Known| {
                 let mut known = self.without_leaves(known);
                 scope.spawn(move || {
-                    let _spare = spare;
                     match self.prepare() {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
                             let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
-                            self.work(worker, shared, |_, _| !lent.wanted())
+                            self.work(worker, shared, |_, _| !lent.wanted() && !spare.wanted())
                         }
                         // The thread that is helped prepared the same before.
                         Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
@@ -281,14 +301,17 @@ impl<'a> Tiles<'a> {
             let mut others: Vec<_> = std::mem::take(&mut shift.helpers).into_iter().map(|helper| start(helper, known)).collect();
             let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default() };
             let own = self.work(worker, shared, |known, cursors| {
+                let taken = shared.next.load(Ordering::Relaxed);
                 let found = |k: &usize| cursors.get(k).is_some_and(Cursor::in_parts);
-                if self.sharing == Sharing::Blocks && !self.leaves.iter().all(found) {
+                if shift.sharing == Sharing::Blocks && (taken == 0 || !self.leaves.iter().all(found)) {
                     return true;
                 }
-                // A core may have become idle meanwhile.
-                let at_work = others.iter().filter(|t| !t.is_finished()).count();
-                let helper = self.helper(&mut shift, shared.next.load(Ordering::Relaxed), at_work);
-                others.extend(helper.map(|helper| start(helper, known)));
+                // Cores may have become idle meanwhile.
+                let mut at_work = others.iter().filter(|t| !t.is_finished()).count();
+                while let Some(helper) = self.helper(&mut shift, taken, at_work) {
+                    others.push(start(helper, known));
+                    at_work += 1;
+                }
                 true
             });
             let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -333,7 +356,7 @@ impl<'a> Tiles<'a> {
         if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
     }
 
-    /// One thread of a shift: takes bands until there are none, or until it should not go on, which is asked before each.
+    /// One thread of a shift: takes bands until there are none, or until it should not go on, which is asked each time.
     fn work<E, F>(
         &self,
         mut worker: Worker<'_, '_>,
@@ -364,12 +387,12 @@ impl<'a> Tiles<'a> {
         let Worker { prepared, known, cursors, stats } = worker;
         let turns = &shared.turns;
         let mut in_order = shared.in_order.as_ref().map(Mutex::lock);
-        let first = shared.next.fetch_add(self.run(), Ordering::Relaxed);
+        let first = shared.next.fetch_add(shared.run, Ordering::Relaxed);
         let mut waiting = Vec::new();
         let hand_over = |take: &mut F, waiting: &mut Vec<(Region, Vec<Block>)>| {
             waiting.drain(..).try_for_each(|(tile, values)| take(&tile, values)).map_err(Fault::Taker)
         };
-        let bands = (first..first.saturating_add(self.run())).map_while(|number| shared.bands.get(number));
+        let bands = (first..first.saturating_add(shared.run)).map_while(|number| shared.bands.get(number));
         for band in bands {
             match in_order.take() {
                 Some(mut cursors) => self.read(&band, &mut cursors, known, stats),
@@ -394,7 +417,7 @@ impl<'a> Tiles<'a> {
         if self.ordered {
             let mut take = turns.wait(first).ok_or(Fault::Cancelled)?;
             hand_over(&mut take, &mut waiting)?;
-            turns.set(first + self.run(), take);
+            turns.set(first + shared.run, take);
         }
         Ok(true)
     }

@@ -5,7 +5,7 @@
 
 use chunkwise_kernels::{Busy, Cores};
 use chunkwise_plan::Plan;
-use chunkwise_storage::MemoryTier;
+use chunkwise_storage::{MemoryTier, open_array};
 use chunkwise_task::{TaskContext, Watch, run_task};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -16,38 +16,53 @@ use std::time::Duration;
 
 const LENGTH: u64 = 6_000_000;
 
-/// One task writes an array as one chunk, one applies a function to it, and one sums that function.
-fn plan(name: &str) -> Plan {
-    let grid = |shape: &[u64]| -> Value { shape.iter().map(|n| json!({"regular": {"len": n, "size": n}})).collect() };
-    let array = |array: &str, shape: &[u64]| {
-        json!({"role": "output", "url": format!("memory:helpers/{name}/{array}"), "dtype": "float64", "shape": shape,
-               "grid": grid(shape), "raw": true, "encoding": {"chunks": shape, "codec": "none", "fill_value": {"float": 0.0}}})
-    };
-    let (int, float) = (json!({"dtype": "int64", "shape": [LENGTH]}), json!({"dtype": "float64", "shape": [LENGTH]}));
-    let stage = |steps: Value, step: usize, array: &str, shape: &[u64]| {
-        json!({"name": array, "kind": "blockwise", "program": {"steps": steps}, "projected_mem": 0,
-               "outputs": [{"step": step, "array": array, "tasks": grid(shape)}],
-               "cost": {"bytes_read": 0, "bytes_written": 0, "gets": 0, "puts": 0}})
-    };
-    let read = || json!({"read": "x", "type": float});
-    let sqrt = || json!({"kernel": {"element": {"function": "sqrt"}}, "inputs": [0], "type": float});
+fn url(name: &str, array: &str) -> String {
+    format!("memory:helpers/{name}/{array}")
+}
+
+/// The first stage of a plan writes `x` as one chunk. A second plan reads that: one task applies a function to it, one sums the function.
+fn plan(name: &str, arrays: Value, stages: Value) -> Plan {
+    let spec = json!({"allowed_mem": 400_000_000, "reserved_mem": 1_000_000, "workers": 1, "work_dir": url(name, "work")});
+    serde_json::from_value(json!({"format": "chunkwise-plan/1", "spec": spec, "arrays": arrays, "stages": stages})).unwrap()
+}
+
+fn grid(shape: &[u64]) -> Value {
+    shape.iter().map(|n| json!({"regular": {"len": n, "size": n}})).collect()
+}
+
+fn array(name: &str, array: &str, shape: &[u64], codec: &Value) -> Value {
+    json!({"role": "output", "url": url(name, array), "dtype": "float64", "shape": shape, "grid": grid(shape), "raw": codec == "none",
+           "encoding": {"chunks": shape, "codec": codec, "fill_value": {"float": 0.0}}})
+}
+
+fn stage(steps: Value, array: &str, shape: &[u64]) -> Value {
+    let step = steps.as_array().unwrap().len() - 1;
+    json!({"name": array, "kind": "blockwise", "program": {"steps": steps}, "projected_mem": 0,
+           "outputs": [{"step": step, "array": array, "tasks": grid(shape)}],
+           "cost": {"bytes_read": 0, "bytes_written": 0, "gets": 0, "puts": 0}})
+}
+
+/// Writes `x`, and plans what reads it.
+fn reading(name: &str, codec: &Value) -> Plan {
+    let float = json!({"dtype": "float64", "shape": [LENGTH]});
     let create = json!([
-        {"kernel": {"create": {"what": {"arange": {"start": {"int": 3}, "step": {"int": 1}}}}}, "type": int},
+        {"kernel": {"create": {"what": {"arange": {"start": {"int": 3}, "step": {"int": 1}}}}}, "type": {"dtype": "int64", "shape": [LENGTH]}},
         {"kernel": "cast", "inputs": [0], "type": float},
     ]);
+    let x = array(name, "x", &[LENGTH], codec);
+    let source = TaskContext::open(plan(name, json!({"x": x}), json!([stage(create, "x", &[LENGTH])]))).unwrap();
+    run_task(&source, 0, 0, &AtomicBool::new(false)).unwrap();
+    source.publish("x").unwrap();
+    let meta = open_array(source.array_location("x")).unwrap();
+    let input = json!({"role": "input", "url": url(name, "x"), "dtype": "float64", "shape": [LENGTH], "grid": grid(&[LENGTH]),
+                       "raw": meta.raw, "metadata": meta});
+    let read = || json!({"read": "x", "type": float});
+    let sqrt = || json!({"kernel": {"element": {"function": "sqrt"}}, "inputs": [0], "type": float});
     let sum = json!({"kernel": {"reduce": {"function": "sum", "axes": [0]}}, "inputs": [1], "type": {"dtype": "float64", "shape": []},
                      "stream": [{"regular": {"len": LENGTH, "size": LENGTH}}]});
-    serde_json::from_value(json!({
-        "format": "chunkwise-plan/1",
-        "spec": {"allowed_mem": 400_000_000, "reserved_mem": 1_000_000, "workers": 1, "work_dir": format!("memory:helpers/{name}/work")},
-        "arrays": {"x": array("x", &[LENGTH]), "y": array("y", &[LENGTH]), "z": array("z", &[])},
-        "stages": [
-            stage(create, 1, "x", &[LENGTH]),
-            stage(json!([read(), sqrt()]), 1, "y", &[LENGTH]),
-            stage(json!([read(), sqrt(), sum]), 2, "z", &[]),
-        ],
-    }))
-    .unwrap()
+    let none = json!("none");
+    let arrays = json!({"x": input, "y": array(name, "y", &[LENGTH], &none), "z": array(name, "z", &[], &none)});
+    plan(name, arrays, json!([stage(json!([read(), sqrt()]), "y", &[LENGTH]), stage(json!([read(), sqrt(), sum]), "z", &[])]))
 }
 
 /// What another task does meanwhile.
@@ -76,7 +91,7 @@ impl Observer {
 
 impl Watch for Observer {
     fn cancelled(&self) -> bool {
-        thread::sleep(Duration::from_micros(500));
+        thread::sleep(Duration::from_millis(1));
         let before = self.threads();
         self.asked.lock().unwrap().push(thread::current().id());
         if self.starts && before < 2 && self.threads() == 2 {
@@ -90,10 +105,9 @@ impl Watch for Observer {
 }
 
 /// Runs both tasks that read, on so many cores and with so much memory in the process: the checksums of what they wrote, and who asked.
-fn run(name: &str, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
-    let ctx = TaskContext::open(plan(name)).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
-    run_task(&ctx, 0, 0, &AtomicBool::new(false)).unwrap();
-    [1, 2].map(|stage| {
+fn run(plan: &Plan, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
+    let ctx = TaskContext::open(plan.clone()).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
+    [0, 1].map(|stage| {
         let cores = Cores::new(cores);
         let _busy = cores.enter();
         let ends = Mutex::new((other == Other::Ends).then(|| cores.enter()));
@@ -107,25 +121,29 @@ const PLENTY: u64 = 1_000_000_000;
 
 #[test]
 fn idle_cores_help() {
-    let alone = run("alone", 1, PLENTY, Other::Nothing);
-    for (cores, helped) in [(2, run("two", 2, PLENTY, Other::Nothing)), (3, run("three", 3, PLENTY, Other::Nothing))] {
-        for ((bytes, one), (same, all)) in alone.iter().zip(&helped) {
-            assert_eq!((one.threads(), all.threads()), (1, cores));
-            assert_eq!(bytes, same);
+    // Byte ranges, blocks, and what is decoded as a whole.
+    for (k, codec) in [json!("none"), json!("default"), json!({"zstd": 1})].iter().enumerate() {
+        let plan = reading(&format!("idle{k}"), codec);
+        let alone = run(&plan, 1, PLENTY, Other::Nothing);
+        for cores in [2, 3] {
+            for ((bytes, one), (same, all)) in alone.iter().zip(&run(&plan, cores, PLENTY, Other::Nothing)) {
+                assert_eq!((one.threads(), all.threads()), (1, cores), "{codec}");
+                assert_eq!(bytes, same, "{codec}");
+            }
         }
     }
 }
 
 #[test]
 fn nobody_helps_without_memory() {
-    for (_, observer) in run("full", 3, 1000, Other::Nothing) {
+    for (_, observer) in run(&reading("full", &json!("none")), 3, 1000, Other::Nothing) {
         assert_eq!(observer.threads(), 1);
     }
 }
 
 #[test]
 fn a_core_is_given_back_when_a_task_wants_it() {
-    for (_, observer) in run("wanted", 2, PLENTY, Other::Starts) {
+    for (_, observer) in run(&reading("wanted", &json!("none")), 2, PLENTY, Other::Starts) {
         let asked = observer.asked.into_inner().unwrap();
         let last = asked.iter().rposition(|&t| t != thread::current().id()).unwrap();
         assert!(last < asked.len() / 2, "helped until {last} of {}", asked.len());
@@ -134,9 +152,47 @@ fn a_core_is_given_back_when_a_task_wants_it() {
 
 #[test]
 fn a_core_that_becomes_idle_helps() {
-    for (_, observer) in run("later", 2, PLENTY, Other::Ends) {
+    for (_, observer) in run(&reading("later", &json!("none")), 2, PLENTY, Other::Ends) {
         let asked = observer.asked.into_inner().unwrap();
         let first = asked.iter().position(|&t| t != thread::current().id()).unwrap();
         assert!((8..asked.len() / 2).contains(&first), "helped from {first} of {}", asked.len());
+    }
+}
+
+#[test]
+fn memory_is_given_back_when_a_task_waits_for_it_and_asked_for_again_later() {
+    let plan = reading("memory", &json!("none"));
+    let tier = MemoryTier::new(PLENTY);
+    let ctx = TaskContext::open(plan).unwrap().with_memory(&tier).unwrap();
+    let cores = Cores::new(2);
+    let _busy = cores.enter();
+    // All of it at first; less soon, so that somebody helps; then another task wants what is left and what the helper has.
+    assert!(tier.reserve(PLENTY).unwrap());
+    let asked: Mutex<Vec<ThreadId>> = Mutex::default();
+    let watch = Asking(|| {
+        thread::sleep(Duration::from_millis(1));
+        let mut asked = asked.lock().unwrap();
+        asked.push(thread::current().id());
+        match asked.len() {
+            8 => tier.release(PLENTY / 2),
+            40 => assert!(!tier.reserve(PLENTY / 2).unwrap()),
+            _ => {}
+        }
+    });
+    run_task(&ctx, 1, 0, &watch).unwrap();
+    let asked = asked.into_inner().unwrap();
+    let helper = |t: &&ThreadId| **t != thread::current().id();
+    let helped: Vec<bool> = asked.iter().map(|t| helper(&t)).collect();
+    assert!(!helped[..8].contains(&true) && helped[8..40].contains(&true) && !helped[asked.len() / 2..].contains(&true), "{helped:?}");
+    assert!(tier.reserve(PLENTY / 2).unwrap());
+}
+
+/// Calls a function whenever a task asks whether to go on.
+struct Asking<F>(F);
+
+impl<F: Fn() + Sync> Watch for Asking<F> {
+    fn cancelled(&self) -> bool {
+        self.0();
+        false
     }
 }
