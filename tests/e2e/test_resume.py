@@ -143,3 +143,16 @@ def test_resume_without_an_earlier_run_leaves_what_is_there(tmp_path):
     # With nothing there it is a first run.
     elsewhere = write_pipeline(tmp_path, {"x": "in.zarr"}, {"y": "x + 1"}, {"other.zarr/y": "y"})
     chunkwise("run", elsewhere, "--resume").ok()
+
+
+def test_unfinished_reports_are_swept(tmp_path):
+    """A worker that is killed while it writes a report leaves half of it under another name: gone when the run is published."""
+    pipeline = prepare(tmp_path, count=4)
+    run = chunkwise("run", pipeline, "--json").ok().report["id"]
+    reports = tmp_path / "work" / run / "reports"
+    reports.mkdir(exist_ok=True)
+    gone, whole = reports / f"1.jsonl#{1:020}{1:010}000001", reports / "2.jsonl"
+    for file in (gone, whole):
+        file.write_text("")
+    chunkwise("run", pipeline, "--resume").ok()
+    assert not gone.exists() and whole.exists()

@@ -122,7 +122,11 @@ pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(
     let names = outputs(ctx);
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
     let ready = at_once(&before, |what| {
-        let Some(name) = what else { return checksums::write_outputs(ctx) };
+        let Some(name) = what else {
+            // Reports of workers that were killed while they wrote them.
+            Store::open(&ctx.run_dir)?.sweep()?;
+            return checksums::write_outputs(ctx);
+        };
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
