@@ -122,11 +122,7 @@ pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(
     let names = outputs(ctx);
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
     let ready = at_once(&before, |what| {
-        let Some(name) = what else {
-            // Reports of workers that were killed while they wrote them.
-            Store::open(&ctx.run_dir)?.sweep()?;
-            return checksums::write_outputs(ctx);
-        };
+        let Some(name) = what else { return checksums::write_outputs(ctx) };
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
@@ -134,6 +130,8 @@ pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(
         Ok(Store::open(ctx.array_location(name))?.sweep()?)
     });
     ready.into_iter().collect::<Result<(), RunError>>()?;
+    // Those of workers that were killed while they wrote them; not before everything is there, as others may be at work elsewhere.
+    Store::open(&ctx.run_dir.join(REPORTS))?.sweep()?;
     let published = at_once(&names, |name| ctx.publish(name).map_err(unusable));
     for (name, published) in names.iter().zip(published) {
         published?;
