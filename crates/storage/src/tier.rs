@@ -67,8 +67,9 @@ impl Spare<'_> {
 
 impl Drop for Spare<'_> {
     fn drop(&mut self) {
-        self.tier.state.lock().spare -= self.bytes;
-        self.tier.release(self.bytes);
+        let mut state = self.tier.state.lock();
+        state.spare = state.spare.saturating_sub(self.bytes);
+        state.reserved = state.reserved.saturating_sub(self.bytes);
     }
 }
 
@@ -88,6 +89,17 @@ impl State {
         {
             self.uncache(&name);
         }
+    }
+
+    /// Reserves memory, if decoded chunks are all that is in the way; else they stay.
+    fn reserve_beside(&mut self, bytes: u64, budget: u64) -> bool {
+        let full = |state: &State, held: u64| state.reserved.saturating_add(held).saturating_add(bytes) > budget;
+        let room = !full(self, self.held - self.decoded);
+        if room {
+            self.forget(|state| full(state, state.held));
+            self.reserved += bytes;
+        }
+        room
     }
 
     fn remove(&mut self, url: &str) -> Option<Object> {
@@ -114,7 +126,7 @@ impl MemoryTier {
             let mut state = self.state.lock();
             let full = |reserved: u64| reserved > 0 && reserved.saturating_add(bytes) > self.budget;
             let refused = full(state.reserved);
-            self.wanted.store(refused && !full(state.reserved - state.spare), Ordering::Relaxed);
+            self.wanted.store(refused && !full(state.reserved.saturating_sub(state.spare)), Ordering::Relaxed);
             if refused {
                 return Ok(false);
             }
@@ -128,27 +140,17 @@ impl MemoryTier {
     /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
     /// this returns is dropped.
     pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
-        if self.wanted.load(Ordering::Relaxed) || !self.reserve_beside(bytes) {
+        let mut state = self.state.lock();
+        if self.wanted.load(Ordering::Relaxed) || !state.reserve_beside(bytes, self.budget) {
             return None;
         }
-        self.state.lock().spare += bytes;
+        state.spare += bytes;
         Some(Spare { tier: self, bytes })
     }
 
     /// As [`MemoryTier::reserve`], but only if no object has to be written to its store for it.
     pub fn reserve_beside(&self, bytes: u64) -> bool {
-        let mut state = self.state.lock();
-        let budget = self.budget;
-        let full = |state: &State, held: u64| state.reserved.saturating_add(held).saturating_add(bytes) > budget;
-        if full(&state, state.held - state.decoded) {
-            return false;
-        }
-        state.forget(|state| full(state, state.held));
-        let room = !full(&state, state.held);
-        if room {
-            state.reserved += bytes;
-        }
-        room
+        self.state.lock().reserve_beside(bytes, self.budget)
     }
 
     /// Gives a reservation back.
@@ -256,5 +258,35 @@ impl MemoryTier {
     pub(crate) fn list(&self, prefix: &str) -> Vec<(String, u64)> {
         let state = self.state.lock();
         state.objects.iter().filter(|(url, _)| url.starts_with(prefix)).map(|(url, o)| (url.clone(), o.data.len() as u64)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoded_chunks_go_only_if_that_makes_room() {
+        let tier = MemoryTier::new(1000);
+        tier.cache("chunk".into(), Bytes::from(vec![1; 200]));
+        assert_eq!(tier.reserve(500).ok(), Some(true));
+        assert!(!tier.reserve_beside(501) && tier.reserve_spare(501).is_none());
+        assert!(tier.cached("chunk").is_some());
+        assert!(tier.reserve_beside(500));
+        assert!(tier.cached("chunk").is_none());
+    }
+
+    #[test]
+    fn spare_memory_is_wanted_by_tasks_that_it_keeps_from_starting() {
+        let tier = MemoryTier::new(1000);
+        assert_eq!(tier.reserve(500).ok(), Some(true));
+        let Some(spare) = tier.reserve_spare(300) else { unreachable!("there is room") };
+        // Not by one that would not fit without it either.
+        assert_eq!((tier.reserve(501).ok(), spare.wanted()), (Some(false), false));
+        assert_eq!((tier.reserve(500).ok(), spare.wanted()), (Some(false), true));
+        assert!(tier.reserve_spare(1).is_none());
+        drop(spare);
+        assert_eq!(tier.reserve(400).ok(), Some(true));
+        assert!(tier.reserve_spare(100).is_some());
     }
 }
