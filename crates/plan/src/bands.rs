@@ -6,7 +6,7 @@
 //! for all of it.
 
 use crate::demand::{Demands, demands};
-use crate::memory::keeps;
+use crate::memory::{bytes_of, keeps};
 use crate::schedule::{Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
 use chunkwise_types::{Region, ravel};
@@ -111,9 +111,7 @@ impl Bands {
     ) -> Option<Bands> {
         let banded: Vec<bool> = how.iter().map(|how| *how != Parts::No).collect();
         let bytes = |d: &Demands| -> u64 {
-            let of =
-                |k: usize| d[k].iter().fold(0u64, |a, r| a.saturating_add(r.volume().saturating_mul(program.steps[k].ty.dtype.size())));
-            (0..d.len()).filter(|&k| how[k] != Parts::No).map(of).fold(0, u64::saturating_add)
+            (0..d.len()).filter(|&k| how[k] != Parts::No).map(|k| bytes_of(program, k, &d[k])).fold(0, u64::saturating_add)
         };
         let all = bytes(wanted);
         if all <= 2 * size {

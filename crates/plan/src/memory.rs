@@ -151,7 +151,8 @@ fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bo
     copy.saturating_add(if encoding.codec == crate::Codec::None { 0 } else { encoded(chunk) })
 }
 
-fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
+/// Bytes of the values of a step at some regions.
+pub fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
     regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
 }
 

@@ -241,13 +241,12 @@ impl<'a> Tiles<'a> {
 
     /// Bytes that one more thread needs.
     fn helper_need(&self, shift: &Shift<'_>) -> u64 {
-        let size = |k: usize| self.program.steps[k].ty.dtype.size();
+        let bytes = |k: usize, regions: &[Region]| memory::bytes_of(self.program, k, regions);
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let band = |band: Region| {
             let demands = self.bands.demands(self.program, self.schedule, self.pass, &band);
-            let volume = |k: usize| sum(&mut demands[k].iter().map(Region::volume));
-            let leaves = sum(&mut self.leaves.iter().map(|&k| volume(k).saturating_mul(size(k))));
-            let values = sum(&mut self.pass.wants.iter().map(|(k, _)| band.volume().saturating_mul(size(*k))));
+            let leaves = sum(&mut self.leaves.iter().map(|&k| bytes(k, &demands[k])));
+            let values = sum(&mut self.pass.wants.iter().map(|(k, _)| bytes(*k, std::slice::from_ref(&band))));
             // Values wait for their turn: its own, and now those of the thread that it helps as well. Some are views of their leaves.
             let waiting = if self.ordered { 2 * shift.run() as u64 } else { 0 };
             leaves.saturating_add(values).saturating_mul(1 + waiting)
