@@ -84,20 +84,20 @@ def reading(args, loops):
     count = max(1, round(args.gigabytes * 1e9 / (64 * 1024 * 1024)))
     array(args.folder, "x.zarr", (count * 16, 1024, 1024), (16, 1024, 1024))
     files = sorted(p for p in (args.folder / "x.zarr" / "c").rglob("*") if p.is_file())
-    tiny = args.folder / "tiny.yaml"
-    tiny.write_text(f'arrays: {{r: "mean(arange(10))"}}\noutputs: {{"{args.folder / "ten.zarr"}": r}}\n')
+    least = args.folder / "least.yaml"
+    least.write_text(f'arrays: {{r: "mean(arange(10))"}}\noutputs: {{"{args.folder / "ten.zarr"}": r}}\n')
     commands = {
         "a loop in C that reads": [loops, "read", 2, *files],
         "a loop in C that reads and adds up in `float32`": [loops, "add", 2, *files],
         "Chunkwise, the whole process": run(args.folder, "mean(x)", "x.zarr", memory="1GB"),
-        "Chunkwise, the mean of ten numbers": [BINARY, "run", tiny, "--overwrite", "--work-dir", args.folder / "work"],
+        "Chunkwise, the mean of ten numbers": [BINARY, "run", least, "--overwrite", "--work-dir", args.folder / "work"],
     }
     found = in_turn(args.turns, commands)
-    least = found["a loop in C that reads"][0]
-    return table(
-        ["", "time", "CPU time", "rate of reading alone"],
-        [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", "" if "ten" in name else f"{least / wall:.2f}"] for name, (wall, cpu) in found.items()],
-    )
+    bare = found["a loop in C that reads"][0]
+    rows = [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", f"{bare / wall:.2f}"] for name, (wall, cpu) in found.items()]
+    # Ten numbers are not the files.
+    rows[-1][-1] = ""
+    return table(["", "time", "CPU time", "rate of reading alone"], rows)
 
 
 def alone(args, loops):
