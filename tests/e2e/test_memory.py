@@ -92,12 +92,12 @@ def test_every_task_stays_under_its_projection(big, tmp_path, name):
     every_task_stays_under_its_projection(tmp_path, path)
 
 
-@pytest.mark.parametrize("block", [0, 4 << 20])
+@pytest.mark.parametrize("compressor, block", [("lz4", 0), ("lz4", 4 << 20), ("zstd", 4 << 20)])
 @pytest.mark.parametrize("chunks", [(50, 400, 250), (50, 200, 250)], ids=["in-place", "apart"])
-def test_tasks_over_large_encoded_chunks(tmp_path, chunks, block):
+def test_tasks_over_large_encoded_chunks(tmp_path, chunks, compressor, block):
     """Whole chunks are decoded where they belong if there they are one run, whatever the blocks of Blosc are."""
     x = np.random.default_rng(2).integers(0, 1 << 30, (150, 400, 250)).astype("float64")
-    write_array(tmp_path / "in.zarr/x", x, chunks, ["time", "y", "x"], compressors=BloscCodec(cname="zstd", clevel=1, blocksize=block))
+    write_array(tmp_path / "in.zarr/x", x, chunks, ["time", "y", "x"], compressors=BloscCodec(cname=compressor, clevel=1, blocksize=block))
     outputs = {"out.zarr/r": {"array": "x", "chunks": {"time": -1, "y": 50, "x": 50}}}
     path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, {}, outputs)
     every_task_stays_under_its_projection(tmp_path, path, "260MB")

@@ -252,6 +252,8 @@ fn chunks_of_large_blocks_are_read_whole_and_in_part() {
     for index in meta.grid.touched(&Region::full(&meta.shape)).indices() {
         io.write_chunk(&index, Elements { data: &data, shape: &meta.shape, start: &meta.grid.region(&index).start }).unwrap();
     }
+    let stored = std::fs::read(folder.path().join("c/0/0")).unwrap();
+    assert_eq!(stored[8..12], (2u32 << 20).to_le_bytes());
     let mut cursor = Cursor::default();
     for (start, shape) in
         [([1, 0], [1, 400_000]), ([1, 3], [1, 5]), ([0, 0], [4, 400_000]), ([2, 399_990], [2, 30]), ([0, 0], [4, 500_000])]
