@@ -1,10 +1,11 @@
-//! The fast path of the local filesystem: plain reads into place and atomic writes, on the thread that asks.
+//! The fast path of the local filesystem: plain reads into place, atomic writes and listings, on the thread that asks.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use walkdir::{DirEntry, WalkDir};
 
 /// True if the error says that there is no such object.
 pub(crate) fn is_missing(e: &Error) -> bool {
@@ -60,8 +61,7 @@ fn machine() -> u64 {
 const MACHINE: usize = 20;
 const PROCESS: usize = 10;
 
-/// A name beside `path` that no other writer uses. Names with `#` and digits are those that `object_store` takes for unfinished
-/// uploads and leaves out of listings.
+/// A name beside `path` that no other writer uses, and that listings leave out.
 fn staging(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
@@ -146,6 +146,73 @@ pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
     }
 }
 
+/// True for the name of an unfinished file: `#` and digits at its end. `object_store` has the same rule.
+fn is_staged(name: &str) -> bool {
+    name.rsplit_once('#').is_some_and(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What a walk has found, `None` for what somebody else has removed since.
+fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
+    match entry.map_err(Error::from) {
+        Err(e) if is_missing(&e) => None,
+        other => Some(other),
+    }
+}
+
+/// The files below a folder with their sizes in bytes, links followed; names are relative to it. None if there is no such folder.
+pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
+    let mut out = Vec::new();
+    for entry in WalkDir::new(folder).min_depth(1).follow_links(true).into_iter().filter_map(walked) {
+        let entry = entry?;
+        // Names that are not Unicode are nobody's keys.
+        let Some(name) = entry.path().strip_prefix(folder).ok().and_then(Path::to_str) else { continue };
+        if !entry.file_type().is_file() || is_staged(name) {
+            continue;
+        }
+        match entry.metadata().map_err(Error::from) {
+            Err(e) if is_missing(&e) => {}
+            meta => out.push((name.replace(std::path::MAIN_SEPARATOR, "/"), meta?.len())),
+        }
+    }
+    Ok(out)
+}
+
+/// The names of the folders directly in a folder. None if there is no such folder.
+pub(crate) fn folders(folder: &Path) -> Result<Vec<String>> {
+    let found = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).into_iter().filter_map(walked);
+    let is_folder = |e: &Result<DirEntry>| e.as_ref().map_or(true, |e| e.file_type().is_dir());
+    found.filter(is_folder).filter_map(|e| e.map(|e| e.file_name().to_str().map(String::from)).transpose()).collect()
+}
+
+/// Removes a file; it need not exist.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if is_missing(&e) => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes everything in a folder, and the folder, and says how many files that were. Links are removed, not what they lead to; but a folder
+/// that is a link itself stays, empty: somebody has put it where there is room.
+pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
+    let mut n = 0;
+    if !folder.is_dir() {
+        return Ok(n);
+    }
+    for entry in WalkDir::new(folder).min_depth(1).contents_first(true).into_iter().filter_map(walked) {
+        let entry = entry?;
+        if entry.file_type().is_dir() {
+            // Not empty if somebody writes into it right now.
+            let _ = std::fs::remove_dir(entry.path());
+        } else {
+            remove(entry.path())?;
+            n += 1;
+        }
+    }
+    let _ = std::fs::remove_dir(folder);
+    Ok(n)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +227,51 @@ mod tests {
         for other in ["0", "0#", "0#12", "0#12x", "zarr.json", "0#123456789012345678901234567x"] {
             assert_eq!(owner(other), None, "{other}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn listings_follow_links_and_leave_out_what_is_unfinished() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/c/0")).unwrap();
+        std::fs::create_dir_all(at("empty")).unwrap();
+        for (name, bytes) in [("a/zarr.json", 2), ("a/c/0/1", 3), ("top", 1)] {
+            std::fs::write(at(name), vec![0; bytes]).unwrap();
+        }
+        std::fs::write(staging(&at("a/c/0/2")), b"x").unwrap();
+        std::fs::write(elsewhere.path().join("far"), b"1234").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), at("link")).unwrap();
+        let sorted = |folder: &Path| {
+            let mut found = list(folder).unwrap();
+            found.sort();
+            found
+        };
+        let found = sorted(folder.path());
+        let found: Vec<(&str, u64)> = found.iter().map(|(k, n)| (k.as_str(), *n)).collect();
+        assert_eq!(found, [("a/c/0/1", 3), ("a/zarr.json", 2), ("link/far", 4), ("top", 1)]);
+        let mut names = folders(folder.path()).unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "empty", "link"]);
+        assert_eq!((list(&at("none")).unwrap(), folders(&at("none")).unwrap()), (Vec::new(), Vec::new()));
+
+        // What a link leads to stays, also where the link is the folder itself.
+        assert_eq!(remove_all(&at("a")).unwrap(), 3);
+        assert!(!at("a").exists());
+        assert_eq!(remove_all(&at("link")).unwrap(), 1);
+        assert!(at("link").is_dir() && elsewhere.path().is_dir());
+        std::fs::write(at("link/far"), b"1234").unwrap();
+        assert_eq!(remove_all(folder.path()).unwrap(), 2);
+        assert!(!folder.path().exists() && elsewhere.path().join("far").exists());
+        assert_eq!(remove_all(folder.path()).unwrap(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_a_circle_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("round")).unwrap();
+        assert!(list(folder.path()).is_err());
     }
 
     #[test]

@@ -365,6 +365,9 @@ impl Store {
         if let Some(tier) = &self.memory {
             tier.delete(&self.url(key));
         }
+        if let Some(file) = self.file(key) {
+            return local::remove(&file).map_err(|e| StorageError::of_io("delete", self.url(key), &e));
+        }
         match self.wait("delete", key, self.remote.store.delete(&path)) {
             Err(StorageError::NotFound { .. }) => Ok(()),
             other => other,
@@ -379,16 +382,13 @@ impl Store {
             tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
         }
         count(2, 1);
-        let n = self.wait("delete", key, async {
+        if let Some(folder) = self.file(key) {
+            return local::remove_all(&folder).map_err(|e| StorageError::of_io("delete", self.url(key), &e));
+        }
+        self.wait("delete", key, async {
             let found = self.remote.store.list(Some(&path)).map_ok(|m| m.location).boxed();
             self.remote.store.delete_stream(found).try_fold(0u64, |n, _| async move { Ok(n + 1) }).await
-        })?;
-        if let Some(folder) = self.location.local_path() {
-            // Object stores have no folders; the empty ones that a filesystem keeps would look like arrays.
-            let folder = if key.is_empty() { folder } else { folder.join(key) };
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        Ok(n)
+        })
     }
 
     /// Every object below a key with its size; keys are relative to this store.
@@ -396,18 +396,24 @@ impl Store {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
-        let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
-        count(2, found.len() as u64 / PAGE);
-        let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-        let mut out: HashMap<String, u64> = found
-            .into_iter()
-            .filter_map(|m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size)))
-            .collect();
+        let mut out = if let Some(folder) = self.file(key) {
+            let within = if key.is_empty() { String::new() } else { format!("{key}/") };
+            let found = local::list(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e))?;
+            found.into_iter().map(|(name, size)| (format!("{within}{name}"), size)).collect()
+        } else {
+            let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
+            let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+            let relative = |m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size));
+            found.into_iter().filter_map(relative).collect::<Vec<_>>()
+        };
+        count(2, out.len() as u64 / PAGE);
         if let Some(tier) = &self.memory {
             let base = self.url("").len() + 1;
-            out.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), n))));
+            let mut all: HashMap<String, u64> = out.into_iter().collect();
+            all.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), n))));
+            out = all.into_iter().collect();
         }
-        Ok(out.into_iter().collect())
+        Ok(out)
     }
 
     /// The names of the folders directly below a key.
@@ -415,6 +421,9 @@ impl Store {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
+        if let Some(folder) = self.file(key) {
+            return local::folders(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e));
+        }
         let found = self.wait("list", key, self.remote.store.list_with_delimiter(Some(&path)))?;
         Ok(found.common_prefixes.iter().filter_map(|p| p.filename().map(String::from)).collect())
     }
