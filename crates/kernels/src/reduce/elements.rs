@@ -61,7 +61,16 @@ pub(crate) trait Element: BlockElement {
     fn add_rows<'a>(sums: &mut [Self::Wide], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
         rows_of(sums, row, rows, |sum, x, _| *sum = sum.plus(x.wide()));
     }
+    /// Multiplies products by rows, one a column.
+    #[inline(always)]
+    fn multiply_rows<'a>(products: &mut [Self::Wide], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+        rows_of(products, row, rows, |product, x, _| *product = product.times(x.wide()));
+    }
 }
+
+/// Columns whose products are taken together, and rows.
+const PRODUCTS: usize = 64;
+const PRODUCT_ROWS: usize = 8;
 
 /// An element with an order.
 pub(crate) trait Ordered: Element + PartialOrd {
@@ -299,6 +308,28 @@ impl Element for Complex32 {
         // The parts are numbers of their own, of which the compiler makes vectors.
         let row = |r| -> &'a [f32] { bytemuck::cast_slice(row(r)) };
         rows_of(bytemuck::cast_slice_mut::<_, f64>(sums), &row, rows, |sum, x, _| *sum += f64::from(x));
+    }
+    #[inline(always)]
+    fn multiply_rows<'a>(products: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+        let (blocks, rest) = products.as_chunks_mut::<PRODUCTS>();
+        let from = blocks.len() * PRODUCTS;
+        for r in (0..rows).step_by(PRODUCT_ROWS) {
+            let some: [&[Self]; PRODUCT_ROWS] = std::array::from_fn(|k| if r + k < rows { &row(r + k)[..from] } else { &[] });
+            for (k, block) in blocks.iter_mut().enumerate() {
+                // Parts in vectors of their own: elements would be taken apart and put together again for every row.
+                let (mut re, mut im) = (block.map(|x| x.re), block.map(|x| x.im));
+                for xs in some.iter().filter_map(|xs| xs.get(k * PRODUCTS..(k + 1) * PRODUCTS)) {
+                    for ((re, im), x) in re.iter_mut().zip(&mut im).zip(xs) {
+                        let (a, b) = (f64::from(x.re), f64::from(x.im));
+                        (*re, *im) = (*re * a - *im * b, *re * b + *im * a);
+                    }
+                }
+                for ((x, re), im) in block.iter_mut().zip(re).zip(im) {
+                    *x = Complex64::new(re, im);
+                }
+            }
+        }
+        rows_of(rest, &|r| &row(r)[from..], rows, |product, x, _| *product = product.times(x.wide()));
     }
 }
 impl Element for Complex64 {

@@ -132,6 +132,10 @@ impl<T: Element> Reducer for Prod<T> {
         lanes(xs, T::Wide::ONE, |a, x| a.times(x.wide()), T::Wide::times)
     }
     #[inline(always)]
+    fn columns<'a>(parts: &mut [T::Wide], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+        T::multiply_rows(parts, row, rows);
+    }
+    #[inline(always)]
     fn merge(acc: &mut T::Wide, part: T::Wide) {
         *acc = acc.times(part);
     }
