@@ -76,15 +76,33 @@ impl Prepared<'_> {
     /// Evaluates the wanted steps at these regions, freeing every value after its last use. Blocks of fused groups that are wanted are in C
     /// order if `dense`.
     pub fn evaluate(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Vec<Block>, (usize, KernelError)> {
+        let mut values = Known::new();
+        if !self.units.is_empty() {
+            self.evaluate_units(&mut values, known, wants, dense)?;
+        }
+        self.wants
+            .iter()
+            .zip(wants)
+            .map(|(&k, region)| {
+                if region.is_empty() {
+                    return Ok(Block::zeros(self.program.steps[k].ty.dtype, &region.shape));
+                }
+                let computed = values.get(k).map_or(&[][..], Vec::as_slice);
+                at(if is_known(self.program, k) { &known[k] } else { computed }, region).map_err(|e| (k, e))
+            })
+            .collect()
+    }
+
+    fn evaluate_units(&mut self, values: &mut Known, known: &Known, wants: &[Region], dense: bool) -> Result<(), (usize, KernelError)> {
         let needs = self.needs(wants);
-        let mut values: Known = vec![Vec::new(); self.program.steps.len()];
+        values.resize_with(self.program.steps.len(), Vec::new);
         let mut units = std::mem::take(&mut self.units);
         let done = units.iter_mut().enumerate().try_for_each(|(u, unit)| {
             match unit {
-                Unit::Step(k) => self.step(*k, &needs[*k], known, &mut values)?,
+                Unit::Step(k) => self.step(*k, &needs[*k], known, values)?,
                 Unit::Fused(g) => {
                     let first = g.outputs.first().copied().unwrap_or_default();
-                    self.fused(g, &needs[first], dense, known, &mut values).map_err(|e| (first, e))?;
+                    self.fused(g, &needs[first], dense, known, values).map_err(|e| (first, e))?;
                 }
             }
             let frees = |k: usize| self.last_use[k] == u;
@@ -95,17 +113,7 @@ impl Prepared<'_> {
             Ok(())
         });
         self.units = units;
-        done?;
-        self.wants
-            .iter()
-            .zip(wants)
-            .map(|(&k, region)| {
-                if region.is_empty() {
-                    return Ok(Block::zeros(self.program.steps[k].ty.dtype, &region.shape));
-                }
-                at(if is_known(self.program, k) { &known[k] } else { &values[k] }, region).map_err(|e| (k, e))
-            })
-            .collect()
+        done
     }
 
     /// The value of a step that is known or was evaluated, at a region.
