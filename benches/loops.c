@@ -2,8 +2,10 @@
 //
 //   loops read THREADS FILE...            read every file in pieces of 256 KB
 //   loops add THREADS FILE...             and add the pieces up as floats
+//   loops decode THREADS BYTES FILE...    read every file whole and decode its zstd into a buffer of so many bytes
 //   loops write THREADS IN OUT COUNT      read the chunks IN/c/0 to COUNT, add one to their floats, write each under another name, rename it
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +20,8 @@ enum { PIECE = 256 << 10, LANES = 128 };
 static atomic_int next;
 static int count, adds;
 static char **files, *in, *out;
+static size_t bytes;
+static size_t (*decompress)(void *, size_t, const void *, size_t);
 static volatile float kept;
 
 static float sum(const float *x, size_t n) {
@@ -50,6 +54,20 @@ static void *reads(void *unused) {
     return unused;
 }
 
+static void *decodes(void *unused) {
+    char *to = malloc(bytes), *from = malloc(2 * bytes);
+    // Pages of its own, once.
+    memset(to, 0, bytes), memset(from, 0, 2 * bytes);
+    for (int i; (i = next++) < count;) {
+        int file = open(files[i], O_RDONLY);
+        ssize_t n = file < 0 ? -1 : read(file, from, 2 * bytes);
+        if (n < 0) fail(files[i]);
+        close(file);
+        if (decompress(to, bytes, from, n) != bytes) fail("decoding");
+    }
+    return unused;
+}
+
 static void *writes(void *unused) {
     char from[512], to[512], path[512];
     float chunk[16384];
@@ -72,7 +90,8 @@ static void *writes(void *unused) {
 
 int main(int argc, char **argv) {
     if (argc < 4) return 2;
-    int threads = atoi(argv[2]), write = !strcmp(argv[1], "write");
+    int threads = atoi(argv[2]), write = !strcmp(argv[1], "write"), decode = !strcmp(argv[1], "decode");
+    void *(*work)(void *) = write ? writes : decode ? decodes : reads;
     adds = !strcmp(argv[1], "add");
     if (write) {
         char path[512];
@@ -83,8 +102,13 @@ int main(int argc, char **argv) {
     } else {
         files = argv + 3, count = argc - 3;
     }
+    if (decode) {
+        bytes = atoll(*files++), count--;
+        void *library = dlopen("libzstd.so.1", RTLD_NOW);
+        if (!library || !(decompress = dlsym(library, "ZSTD_decompress"))) return 3;
+    }
     pthread_t others[64];
-    for (int i = 0; i < threads && i < 64; i++) pthread_create(&others[i], 0, write ? writes : reads, 0);
+    for (int i = 0; i < threads && i < 64; i++) pthread_create(&others[i], 0, work, 0);
     for (int i = 0; i < threads && i < 64; i++) pthread_join(others[i], 0);
     return 0;
 }

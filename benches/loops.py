@@ -1,11 +1,12 @@
 """Chunkwise beside loops in C that do the least, and on one thread and on two: whole processes in turn, medians.
 
-    python benches/loops.py [--only reading alone threads tiny] [--gigabytes 4] [--turns 9] [--markdown docs/benchmarks.md]
+    python benches/loops.py [--only reading decoding alone threads tiny] [--gigabytes 4] [--turns 9] [--markdown docs/benchmarks.md]
 
-`reading`: the mean of raw chunks beside a loop that reads the same files, and one that adds them up as well. `alone`: one large chunk, which
+`reading`: the mean of raw chunks beside a loop that reads the same files, and one that adds them up as well. `decoding`: the
+same of zstd chunks, beside a loop that reads and decodes them. `alone`: one large chunk, which
 is one task, on one thread and on two. `threads`: work that is bound by arithmetic on one thread and on two. `tiny`: 20,000 chunks of 1 KB
 beside a loop with the same calls. The data, a few gigabytes, are made once in `--folder`; the command is CHUNKWISE_BIN, or
-`target/release/chunkwise`. Needs a C compiler (`cc`).
+`target/release/chunkwise`. Needs a C compiler (`cc`), and libzstd.so.1 for `decoding`.
 """
 
 import argparse
@@ -61,8 +62,8 @@ def run(folder, text, source, target="out.zarr", workers=2, memory="6GB", codec=
     return [BINARY, "run", path, "--overwrite", "--allowed-mem", memory, "--workers", workers, "--work-dir", folder / "work"]
 
 
-def array(folder, name, shape, chunks, codec=None, dtype="float32"):
-    """Random numbers between 0 and 1, made once for a shape."""
+def array(folder, name, shape, chunks, codec=None, dtype="float32", whole=False):
+    """Random numbers between 0 and 1, or `whole` ones up to 1000, made once for a shape."""
     if (folder / name).exists():
         if zarr.open_array(str(folder / name)).shape == shape:
             return
@@ -71,7 +72,7 @@ def array(folder, name, shape, chunks, codec=None, dtype="float32"):
     made = zarr.create_array(str(folder / f"{name}.part"), shape=shape, chunks=chunks, dtype=dtype, compressors=codec, overwrite=True)
     for start in range(0, shape[0], chunks[0]):
         piece = (min(chunks[0], shape[0] - start), *shape[1:])
-        made[start : start + chunks[0]] = random.random(piece, dtype=dtype)
+        made[start : start + chunks[0]] = random.integers(0, 1000, piece) if whole else random.random(piece, dtype=dtype)
     (folder / f"{name}.part").rename(folder / name)
 
 
@@ -98,6 +99,21 @@ def reading(args, loops):
     # Ten numbers are not the files.
     rows[-1][-1] = ""
     return table(["", "time", "CPU time", "rate of reading alone"], rows)
+
+
+def decoding(args, loops):
+    """Chunks of zarr-python's default codec, of numbers that shrink to less than half."""
+    count = max(1, round(args.gigabytes * 5e8 / (64 * 1024 * 1024)))
+    array(args.folder, "z.zarr", (count * 16, 1024, 1024), (16, 1024, 1024), ZstdCodec(level=0), whole=True)
+    files = sorted(p for p in (args.folder / "z.zarr" / "c").rglob("*") if p.is_file())
+    commands = {
+        "a loop in C that reads and decodes": [loops, "decode", 2, 64 * 1024 * 1024, *files],
+        "Chunkwise, the whole process": run(args.folder, "mean(x)", "z.zarr", memory="1GB"),
+    }
+    found = in_turn(args.turns, commands)
+    bare = found["a loop in C that reads and decodes"][0]
+    rows = [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", f"{bare / wall:.2f}"] for name, (wall, cpu) in found.items()]
+    return table(["", "time", "CPU time", "rate of the loop"], rows)
 
 
 def alone(args, loops):
@@ -149,7 +165,7 @@ def tiny(args, loops):
     )
 
 
-SECTIONS = {"reading": reading, "alone": alone, "threads": threads, "tiny": tiny}
+SECTIONS = {"reading": reading, "decoding": decoding, "alone": alone, "threads": threads, "tiny": tiny}
 
 
 def main():
@@ -163,7 +179,7 @@ def main():
     args.folder = args.folder.resolve()
     args.folder.mkdir(parents=True, exist_ok=True)
     loops = args.folder / "loops"
-    subprocess.run(["cc", "-O3", "-march=native", "-ffast-math", "-pthread", "-o", loops, HERE / "loops.c"], check=True)
+    subprocess.run(["cc", "-O3", "-march=native", "-ffast-math", "-pthread", "-o", loops, HERE / "loops.c", "-ldl"], check=True)
     for name in args.only:
         text = SECTIONS[name](args, loops)
         print(f"{name}\n{text}\n", flush=True)
