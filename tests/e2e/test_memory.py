@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 from harness import chunkwise, read_array, values, write_array, write_large, write_pipeline
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, ZstdCodec
 
 PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
 MB = 1_000_000
@@ -102,6 +102,28 @@ def test_tasks_over_large_encoded_chunks(tmp_path, chunks, compressor, block):
     path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, {}, outputs)
     every_task_stays_under_its_projection(tmp_path, path, "260MB")
     np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), x)
+
+
+def test_chunks_of_zstd_may_be_larger_than_the_budget(tmp_path):
+    """They are decoded from their beginning on, and forgotten: also at the edges, where a chunk is larger than the array."""
+    x = np.random.default_rng(3).integers(0, 50, (50, 1000, 990)).astype("float32")
+    array = zarr.create_array(str(tmp_path / "in.zarr/x"), shape=x.shape, chunks=(40, 1000, 1000), dtype="float32", compressors=ZstdCodec(level=3, checksum=True))
+    array[...] = x
+    work = {"mean": "mean(x)", "squares": "sum(x * x, axis=0)", "most": "max(x, axis=0)"}
+    expected = {"mean": x.mean(dtype="float64"), "squares": (x.astype("float64") ** 2).sum(axis=0), "most": x.max(axis=0)}
+    path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, work, {f"out.zarr/{name}": name for name in work})
+    every_task_stays_under_its_projection(tmp_path, path, "120MB")
+    done, peak = measured(tmp_path, "run", path, "--allowed-mem", "120MB", "--overwrite")
+    done.ok()
+    assert peak <= 120 * MB, f"peak {peak / MB:.0f} MB"
+    for name, result in expected.items():
+        np.testing.assert_allclose(read_array(tmp_path / "out.zarr" / name), result, rtol=1e-6, err_msg=name)
+    # Damage at the end is found, where rows are decoded that lie beyond the array.
+    chunk = tmp_path / "in.zarr/x/c/1/0/0"
+    data = bytearray(chunk.read_bytes())
+    data[-1] ^= 1
+    chunk.write_bytes(data)
+    chunkwise("run", path, "--allowed-mem", "120MB", "--overwrite").failed("c/1/0/0", "checksum")
 
 
 def every_task_stays_under_its_projection(tmp_path, path, budget="200MB"):

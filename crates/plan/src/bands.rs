@@ -6,8 +6,8 @@
 //! for all of it.
 
 use crate::demand::{Demands, demands};
-use crate::memory::{bytes_of, keeps};
-use crate::schedule::{Pass, Schedule, Tiling, cut};
+use crate::memory::{self, bytes_of, keeps};
+use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
 use chunkwise_types::{Region, ravel};
 use std::collections::BTreeMap;
@@ -23,9 +23,13 @@ pub struct Bands {
     pub banded: Vec<bool>,
     /// Those of them that all bands together want only a part of a chunk of: other tasks may want the rest.
     pub shared: Vec<bool>,
+    /// Those of them whose chunk is decoded from its beginning on, and never kept as a whole.
+    pub streamed: Vec<bool>,
     /// A band is a whole piece of what the pass gives, such as a chunk of its outputs.
     pub whole_pieces: bool,
     target: u64,
+    /// How bands are cut, if not as the tiles of the pass.
+    order: Option<CutOrder>,
 }
 
 /// How parts of chunks can be read.
@@ -49,11 +53,20 @@ fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
     }
 }
 
+/// The first and the last element of a region in the chunk that it lies in.
+fn span(array: &PlanArray, region: &Region) -> (u64, u64) {
+    let chunk = array.grid.stored_shape();
+    let within = |at: &mut dyn Iterator<Item = u64>| ravel(&at.zip(&chunk).map(|(i, c)| i % c).collect::<Vec<_>>(), &chunk);
+    let last = within(&mut region.start.iter().zip(&region.shape).map(|(s, n)| (s + n).saturating_sub(1)));
+    (within(&mut region.start.iter().copied()), last)
+}
+
 impl Bands {
     /// The bands of a pass whose results are taken in these pieces; a piece is one band where bands are not worth it.
     pub fn of(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass, pieces: &[Region]) -> Bands {
         let n = program.steps.len();
-        let none = Bands { banded: vec![false; n], shared: vec![false; n], whole_pieces: false, target: u64::MAX };
+        let all = || vec![false; n];
+        let none = Bands { banded: all(), shared: all(), streamed: all(), whole_pieces: false, target: u64::MAX, order: None };
         let (Some(piece), true) = (pieces.get(pieces.len() / 2), pass.tiles.len() > 1) else { return none };
         let leaf = |k: usize| program.steps[k].read.as_ref().and_then(|name| arrays.get(name)).filter(|_| !pass.demands[k].is_empty());
         let apart = pieces.len() > 1;
@@ -74,24 +87,50 @@ impl Bands {
         let orderly = |k: usize, demands: &[Region]| {
             // A part is most of what lies between its first and its last element, so parts have little in common.
             let (Some(array), [region]) = (leaf(k), demands) else { return demands.is_empty() };
-            let chunk = array.grid.stored_shape();
-            let within = |at: &mut dyn Iterator<Item = u64>| ravel(&at.zip(&chunk).map(|(i, c)| i % c).collect::<Vec<_>>(), &chunk);
-            let last = within(&mut region.start.iter().zip(&region.shape).map(|(s, n)| (s + n).saturating_sub(1)));
-            (last + 1).saturating_sub(within(&mut region.start.iter().copied())) <= 2 * region.volume()
+            let (first, last) = span(array, region);
+            (last + 1).saturating_sub(first) <= 2 * region.volume()
         };
-        let with = |how: &[Parts], size: u64, orderly: &dyn Fn(usize, &[Region]) -> bool| {
-            Self::with(program, schedule, pass, (piece, &wanted), how, size, orderly)
+        let with = |how: &[Parts], size: u64, order: Option<CutOrder>, orderly: &dyn Fn(usize, &[Region]) -> bool| {
+            Self::with(program, schedule, pass, (piece, &wanted), how, (size, order), orderly)
         };
-        if let Some(mut found) = with(&how, BAND_BYTES, &orderly) {
+        let in_order = |order: Option<CutOrder>| {
+            let mut found = with(&how, BAND_BYTES, order, &orderly)?;
             let part = |k: usize| {
                 let (array, region) = (leaf(k)?, wanted[k].first()?);
-                Some(region.shape.iter().zip(array.grid.max_shape()).any(|(n, c)| *n < c))
+                Some(!array.grid.touched(region).indices().all(|chunk| region.contains(&array.grid.region(&chunk))))
             };
             found.shared = (0..n).map(|k| how[k] == Parts::InOrder && part(k).unwrap_or(false)).collect();
+            let bands = found.cut(pass, piece);
+            let ends = [0, bands.len() / 2, bands.len().saturating_sub(2)].map(|i| (bands.get(i), bands.get(i + 1)));
+            let demands = |band: Option<Region>| band.map(|band| found.demands(program, schedule, pass, &band));
+            let pairs = ends.map(|(one, next)| demands(one).zip(demands(next)));
+            // A stream does not go back.
+            let onward = |k: usize, array: &PlanArray| {
+                pairs.iter().flatten().all(|(one, next)| match (&one[k][..], &next[k][..]) {
+                    ([one], [next]) => span(array, one).1 < span(array, next).0,
+                    _ => false,
+                })
+            };
+            let streamed = |k: usize| {
+                let array = leaf(k).filter(|_| how[k] == Parts::InOrder && !found.shared[k]);
+                array.is_some_and(|array| memory::streaming(array).is_some() && onward(k, array))
+            };
+            found.streamed = (0..n).map(streamed).collect();
+            Some(found)
+        };
+        if let Some(found) = in_order(None) {
+            return found;
+        }
+        // Tiles of a fold go far along the axes that it reduces, which for a stream is back and forth. It saves more memory than it
+        // takes to go through the accumulators more often.
+        let streams = |found: &Bands| (0..n).all(|k| how[k] != Parts::InOrder || found.streamed[k]);
+        if how.contains(&Parts::InOrder)
+            && let Some(found) = in_order(Some(CutOrder::in_memory(piece.rank()))).filter(streams)
+        {
             return found;
         }
         how.iter_mut().filter(|h| **h == Parts::InOrder).for_each(|h| *h = Parts::No);
-        if let Some(found) = with(&how, SCATTERED_BYTES, &|_, _| true) {
+        if let Some(found) = with(&how, SCATTERED_BYTES, None, &|_, _| true) {
             return found;
         }
         let local = |a: &PlanArray| a.in_flight == 0 && !keeps(a);
@@ -106,7 +145,7 @@ impl Bands {
         pass: &Pass,
         (piece, wanted): (&Region, &Demands),
         how: &[Parts],
-        size: u64,
+        (size, order): (u64, Option<CutOrder>),
         orderly: &dyn Fn(usize, &[Region]) -> bool,
     ) -> Option<Bands> {
         let banded: Vec<bool> = how.iter().map(|how| *how != Parts::No).collect();
@@ -118,7 +157,9 @@ impl Bands {
             return None;
         }
         let target = (piece.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
-        let bands = Bands { shared: vec![false; how.len()], banded, whole_pieces: false, target: target.max(pass.target) };
+        let none = vec![false; how.len()];
+        let target = target.max(pass.target);
+        let bands = Bands { shared: none.clone(), streamed: none, banded, whole_pieces: false, target, order };
         let cut = bands.cut(pass, piece);
         let part = cut.get(cut.len() / 2)?;
         let middle = bands.demands(program, schedule, pass, &part);
@@ -132,7 +173,7 @@ impl Bands {
 
     /// The bands of a part of what the pass wants.
     pub fn cut(&self, pass: &Pass, part: &Region) -> Tiling {
-        cut(part, self.target, &pass.order)
+        cut(part, self.target, self.order.as_ref().unwrap_or(&pass.order))
     }
 
     /// What the steps are needed at for one band.

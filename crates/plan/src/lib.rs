@@ -13,6 +13,7 @@ mod format;
 pub mod memory;
 pub mod schedule;
 mod validate;
+mod zstd;
 
 pub use error::PlanError;
 pub use format::{

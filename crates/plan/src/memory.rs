@@ -131,6 +131,11 @@ fn cursor(array: &PlanArray) -> u64 {
     encoded(chunk).saturating_add((8 << 20).min(chunk.saturating_mul(3)))
 }
 
+/// Bytes that the reader of a banded leaf keeps, if its chunks can be decoded from their beginning on.
+pub(crate) fn streaming(array: &PlanArray) -> Option<u64> {
+    crate::zstd::streaming(array, chunk_bytes(array, &array.grid)).filter(|_| direct(array) && array.is_local())
+}
+
 /// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.
 fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
     let chunk = chunk_bytes(array, &array.grid);
@@ -206,9 +211,10 @@ fn pass_need(
         leaves = leaves.saturating_add(held(k));
         let reading = if bands.banded[k] { reading(array) } else { reading_of(array, &pass.demands[k]) };
         if bands.banded[k] && (!array.raw || bands.whole_pieces) {
-            let open = if bands.whole_pieces { 0 } else { cursor(array) };
+            let stream = streaming(array).filter(|_| bands.streamed[k]);
+            let open = if bands.whole_pieces { 0 } else { stream.unwrap_or_else(|| cursor(array)) };
             leaves = leaves.saturating_add(open);
-            opening = opening.max(reading.saturating_sub(open));
+            opening = opening.max(if stream.is_some() { 0 } else { reading.saturating_sub(open) });
         } else {
             peak = peak.max(leaves.saturating_add(reading));
         }

@@ -2,6 +2,7 @@
 
 use crate::ArrayMeta;
 use crate::boxes;
+use crate::zstd;
 use bytes::Bytes;
 use chunkwise_types::volume;
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ enum Kind {
     Raw,
     /// Blosc over the elements as they are in memory.
     Blosc,
+    /// Zstd likewise; its level, as far as the metadata says it.
+    Zstd(i64),
     /// Anything else that zarrs knows.
     Chain,
 }
@@ -31,6 +34,8 @@ pub(crate) struct ChunkCodec {
     pub bytes: usize,
     item: usize,
     fill: Vec<u8>,
+    /// The last codec of a chain, whatever is inside.
+    zstd_outside: bool,
     options: CodecOptions,
 }
 
@@ -41,7 +46,12 @@ pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
 
 /// True if a whole chunk is decoded right into its destination.
 pub(crate) fn is_direct(document: &Value, zarr_format: u8, item: u64) -> bool {
-    kind_of(document, zarr_format, item) == Kind::Blosc
+    matches!(kind_of(document, zarr_format, item), Kind::Blosc | Kind::Zstd(_))
+}
+
+/// The level in the configuration of zstd; the library's own if it has none.
+fn level(configuration: &Value) -> i64 {
+    configuration.get("level").and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
@@ -53,7 +63,11 @@ fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
             && document.get("dtype").and_then(Value::as_str).is_some_and(|d| d.starts_with('|') || (d.starts_with('<') && little));
         return match document.get("compressor") {
             None | Some(Value::Null) if plain => Kind::Raw,
-            Some(c) if plain && c.get("id").and_then(Value::as_str) == Some("blosc") => Kind::Blosc,
+            Some(c) if plain => match c.get("id").and_then(Value::as_str) {
+                Some("blosc") => Kind::Blosc,
+                Some("zstd") => Kind::Zstd(level(c)),
+                _ => Kind::Chain,
+            },
             _ => Kind::Chain,
         };
     }
@@ -65,6 +79,7 @@ fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
     match codecs.as_slice() {
         [b] if native(b) => Kind::Raw,
         [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
+        [b, c] if native(b) && name(c) == "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
         _ => Kind::Chain,
     }
 }
@@ -96,7 +111,11 @@ impl ChunkCodec {
         // One thread a task: the executor decides how many tasks run.
         let options = CodecOptions::default().with_concurrent_target(1).with_chunk_concurrent_minimum(1).with_store_empty_chunks(true);
         let bytes = (volume(&shape) * item) as usize;
-        Ok(ChunkCodec { kind: kind_of(document, zarr_format, item), array, chunk, shape, bytes, item: item as usize, fill, options })
+        let kind = kind_of(document, zarr_format, item);
+        let last = document.get("codecs").and_then(Value::as_array).and_then(|codecs| codecs.last()).or_else(|| document.get("compressor"));
+        let name = last.and_then(|c| ["name", "id"].iter().find_map(|key| c.get(key)?.as_str()).or(c.as_str()));
+        let zstd_outside = name == Some("zstd");
+        Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, zstd_outside, options })
     }
 
     /// The bytes of the fill value.
@@ -109,10 +128,18 @@ impl ChunkCodec {
         self.kind == Kind::Blosc
     }
 
+    /// The window of a chunk that can be decoded from its beginning on, as the power of two that it is.
+    pub fn window_log(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Zstd(level) => Some(zstd::window_log(level)),
+            _ => None,
+        }
+    }
+
     /// Decodes a whole chunk.
     pub fn decode(&self, data: Bytes) -> Result<Vec<u8>, String> {
         match self.kind {
-            Kind::Raw | Kind::Blosc => {
+            Kind::Raw | Kind::Blosc | Kind::Zstd(_) => {
                 let mut out = vec![0u8; self.bytes];
                 self.decode_into(data, &mut out)?;
                 Ok(out)
@@ -123,6 +150,10 @@ impl ChunkCodec {
 
     fn decode_chain(&self, data: Bytes) -> Result<Vec<u8>, String> {
         let a = &self.array;
+        if self.zstd_outside {
+            // No codec inside of it needs more than this.
+            zstd::check_claim(&data, self.bytes.saturating_mul(2).saturating_add(1 << 20))?;
+        }
         let decoded = a
             .codecs()
             .decode(Cow::Owned(data.into()), &self.chunk, a.data_type(), a.fill_value(), &self.options)
@@ -140,6 +171,7 @@ impl ChunkCodec {
             Kind::Raw if data.len() == out.len() => out.copy_from_slice(&data),
             Kind::Raw => return Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
             Kind::Blosc => blosc_into(&data, out)?,
+            Kind::Zstd(_) => zstd::decode_into(&data, out)?,
             Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
         }
         Ok(())

@@ -6,41 +6,56 @@ use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
 use crate::read::{BLOCKWISE, ReadStats};
+use crate::zstd::Stream;
 use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
 
 /// What a reader keeps of the chunk that it reads from.
 ///
-/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Other codecs: the decoded chunk. Pieces that go through
-/// a chunk from its first to its last element decode every part of it once.
+/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Zstd: the open file and the window of the stream, if nobody
+/// else wants the chunk. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every
+/// part of it once.
 #[derive(Default)]
 pub struct Cursor {
-    chunk: Option<(Vec<u64>, Opened)>,
+    chunk: Option<Open>,
     /// Encoded bytes of a block.
     scratch: Vec<u8>,
     /// A decoded block, and which part of the chunk that is.
     held: (Range<usize>, Vec<u8>),
     /// Other readers may want other parts of the chunks.
     shared: bool,
+    /// Pieces come in the order of the chunk.
+    streamed: bool,
 }
 
 impl Cursor {
-    /// A cursor at no chunk. Where other readers want other parts of the same chunks, `shared`, decoded chunks are kept for them.
-    pub fn new(shared: bool) -> Cursor {
-        Cursor { shared, ..Cursor::default() }
+    /// A cursor at no chunk. Where other readers want other parts of the same chunks, `shared`, decoded chunks are kept for them. Where
+    /// pieces come in the order of the elements in their chunk, `streamed`, a chunk is decoded as they come, if its codec can do that.
+    pub fn new(shared: bool, streamed: bool) -> Cursor {
+        Cursor { shared, streamed, ..Cursor::default() }
     }
 
     /// True if a chunk is open and other cursors could read other parts of it without decoding all of it.
     pub fn in_parts(&self) -> bool {
-        matches!(self.chunk, Some((_, Opened::Raw(_) | Opened::Blosc(..) | Opened::Missing)))
+        let opened = self.chunk.as_ref().map(|open| &open.opened);
+        matches!(opened, Some(Opened::Raw(_) | Opened::Blosc(..) | Opened::Missing))
     }
+}
+
+/// A chunk that is read from.
+struct Open {
+    key: String,
+    /// Its elements in the array.
+    region: Region,
+    opened: Opened,
 }
 
 enum Opened {
     Missing,
     Raw(Object),
     Blosc(Object, Frame),
+    Stream(Object, Box<Stream>),
     /// As it is stored: it was wanted as a whole, and is decoded where it belongs.
     Encoded(Bytes),
     Whole(Bytes),
@@ -88,27 +103,60 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
+        // Mostly the piece after the last one.
+        if let Some(open) = cursor.chunk.as_ref().filter(|open| open.region.contains(region)) {
+            let from = region.relative_to(&open.region);
+            self.read_box(cursor, &from, out, (&region.shape, &vec![0; region.rank()]), &mut stats)?;
+            return Ok(stats);
+        }
         for index in inner.meta.grid.touched(region).indices() {
             let chunk = inner.meta.grid.region(&index);
             let Some(common) = chunk.intersect(region) else { continue };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
-            let key = self.chunk_key(&index);
-            stats.chunks += 1;
-            self.read_box(cursor, index, &key, &from, out, (&region.shape, &to.start), &mut stats).map_err(|fault| match fault {
-                Fault::Storage(e) => e,
-                Fault::Damaged(detail) => self.corrupt(&key, detail),
-            })?;
+            if cursor.chunk.as_ref().is_none_or(|open| open.region != chunk) {
+                self.open(cursor, &index, chunk, from.shape == inner.codec.shape, &mut stats)?;
+            }
+            self.read_box(cursor, &from, out, (&region.shape, &to.start), &mut stats)?;
         }
         Ok(stats)
     }
 
-    /// Reads a box of a chunk.
-    #[allow(clippy::too_many_arguments)]
+    /// Opens another chunk, of which a part is wanted, or `all` of it.
+    fn open(&self, cursor: &mut Cursor, index: &[u64], region: Region, all: bool, stats: &mut ReadStats) -> Result<(), StorageError> {
+        // Before the next one takes memory.
+        cursor.chunk = None;
+        cursor.held.0 = 0..0;
+        let key = self.chunk_key(index);
+        let opened = self.open_chunk(&key, (cursor.shared, cursor.streamed), all, stats).map_err(|fault| self.said(fault, &key))?;
+        cursor.chunk = Some(Open { key, region, opened });
+        Ok(())
+    }
+
+    fn said(&self, fault: Fault, key: &str) -> StorageError {
+        match fault {
+            Fault::Storage(e) => e,
+            Fault::Damaged(detail) => self.corrupt(key, detail),
+        }
+    }
+
+    /// Reads a box of the chunk that is open.
     fn read_box(
         &self,
         cursor: &mut Cursor,
-        index: Vec<u64>,
-        key: &str,
+        from: &Region,
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+        stats: &mut ReadStats,
+    ) -> Result<(), StorageError> {
+        stats.chunks += 1;
+        let Cursor { chunk: Some(open), scratch, held, .. } = cursor else { return Ok(()) };
+        self.read_open(open, (scratch, held), from, out, to, stats).map_err(|fault| self.said(fault, &open.key))
+    }
+
+    fn read_open(
+        &self,
+        Open { key, region, opened }: &mut Open,
+        (scratch, held): (&mut Vec<u8>, &mut (Range<usize>, Vec<u8>)),
         from: &Region,
         out: &mut [u8],
         to: (&[u64], &[u64]),
@@ -117,23 +165,35 @@ impl ArrayIo {
         let inner = &*self.0;
         let item = inner.meta.dtype.size() as usize;
         let shape = &inner.codec.shape;
-        let Cursor { chunk, scratch, held, shared } = cursor;
-        if chunk.as_ref().is_none_or(|(open, _)| *open != index) {
-            // Before the next one takes memory.
-            *chunk = None;
-            held.0 = 0..0;
-            let opened = self.open_chunk(key, *shared, from.shape == *shape, stats)?;
-            *chunk = Some((index, opened));
-        }
-        match chunk.as_ref().map(|(_, opened)| opened) {
-            None | Some(Opened::Missing) => {
+        match opened {
+            Opened::Missing => {
                 self.may_be_absent(key)?;
                 self.fill(out, to, &from.shape);
             }
-            Some(Opened::Encoded(data)) => inner.codec.decode_box(data.clone(), &from.start, &from.shape, out, to)?,
-            Some(Opened::Whole(data)) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
-            Some(Opened::Raw(object)) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
-            Some(Opened::Blosc(object, frame)) => {
+            Opened::Encoded(data) => inner.codec.decode_box(data.clone(), &from.start, &from.shape, out, to)?,
+            Opened::Whole(data) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
+            Opened::Raw(object) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
+            Opened::Stream(object, stream) => {
+                let log = inner.codec.window_log().unwrap_or_default();
+                let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
+                    stats.bytes_read += object.read(&inner.store, key, at, out)?;
+                    Ok(())
+                };
+                boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
+                    if s < stream.position() {
+                        // Nobody plans this: a stream does not go back.
+                        **stream = Stream::new(object.len(), inner.codec.bytes, log)?;
+                    }
+                    stream.skip_to(s, &mut fetch)?;
+                    stream.read(&mut out[t..t + n], &mut fetch)
+                })?;
+                // What lies beyond the end of the array is decoded, too: there may be a checksum behind it.
+                let end = from.start.iter().zip(&from.shape).map(|(s, n)| s + n);
+                if end.eq(region.shape.iter().copied()) {
+                    stream.skip_to(inner.codec.bytes, &mut fetch)?;
+                }
+            }
+            Opened::Blosc(object, frame) => {
                 let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
                     stats.bytes_read += object.read(&inner.store, key, at, out)?;
                     Ok(())
@@ -148,7 +208,7 @@ impl ArrayIo {
     }
 
     /// Opens a chunk of which a part is wanted, or all of it.
-    fn open_chunk(&self, key: &str, shared: bool, all: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
+    fn open_chunk(&self, key: &str, (shared, streamed): (bool, bool), all: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
         let inner = &*self.0;
         let shared = inner.cache.as_ref().filter(|_| shared && !inner.raw);
         if let Some(data) = shared.and_then(|cache| cache.cached(&inner.store.url(key))) {
@@ -167,6 +227,10 @@ impl ArrayIo {
             if let Some(frame) = frame {
                 return Ok(Opened::Blosc(object, frame));
             }
+        }
+        if let Some(log) = inner.codec.window_log().filter(|_| streamed) {
+            let stream = Stream::new(object.len(), inner.codec.bytes, log)?;
+            return Ok(Opened::Stream(object, stream.into()));
         }
         let data = match object {
             Object::Memory(data) => {

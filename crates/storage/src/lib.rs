@@ -27,6 +27,7 @@ mod store;
 mod tier;
 mod upload;
 mod write;
+mod zstd;
 
 pub use ahead::Reader;
 pub use allowed::{check_allowed, restrict};

@@ -48,6 +48,7 @@ fn arrays() -> Vec<(String, ArrayMeta)> {
             ("raw", json!([bytes])),
             ("big", json!([{"name": "bytes", "configuration": {"endian": "big"}}])),
             ("gzip", json!([bytes, {"name": "gzip", "configuration": {"level": 1}}])),
+            ("zstd", json!([bytes, {"name": "zstd", "configuration": {"level": 1, "checksum": true}}])),
         ] {
             let mut meta = meta(dtype);
             meta.metadata["codecs"] = codecs;
@@ -107,7 +108,7 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
             let io = ArrayIo::new(&Location::parse(&url, None).unwrap(), &meta).unwrap();
             let data = write(&io, &mut rng, noise);
             let size = meta.dtype.size() as usize;
-            let mut cursor = Cursor::default();
+            let mut cursor = Cursor::new(false, rng.bool());
             let mut check = |region: &Region| {
                 let mut out = vec![0xA5; region.volume() as usize * size];
                 io.read_piece(region, &mut cursor, &mut out).unwrap();
@@ -151,6 +152,87 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
     assert!(read <= stored, "{read} of {stored} bytes");
 }
 
+/// An array of zstd with checksums, written to a folder.
+fn checked(folder: &tempfile::TempDir) -> (ArrayIo, Vec<u8>) {
+    let (_, meta) = arrays().into_iter().find(|(name, _)| name == "zstd-8").unwrap();
+    assert!(meta.direct);
+    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    let data = write(&io, &mut Rng::with_seed(4), true);
+    (io, data)
+}
+
+#[test]
+fn a_stream_is_read_once_in_order_and_says_what_is_wrong_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (io, data) = checked(&folder);
+    // At the edge of the array: what of the chunk lies beyond it is read, too, and the checksum behind that.
+    for index in [[0, 0, 0], [0, 0, 1], [2, 0, 0]] {
+        let chunk = io.meta().grid.region(&index);
+        let key = io.chunk_key(&index);
+        let stored = io.store().size(&key).unwrap().unwrap();
+        let read = |rows: u64| -> Result<u64, String> {
+            let mut cursor = Cursor::new(false, true);
+            let mut read = 0;
+            for row in (0..chunk.shape[0]).step_by(rows as usize) {
+                let mut region = chunk.clone();
+                (region.start[0], region.shape[0]) = (chunk.start[0] + row, rows.min(chunk.shape[0] - row));
+                let mut out = vec![0; region.volume() as usize * 8];
+                read += io.read_piece(&region, &mut cursor, &mut out).map_err(|e| e.to_string())?.bytes_read;
+                assert!(out == expected(&data, &region, 8), "{region}");
+                assert!(!cursor.in_parts());
+            }
+            Ok(read)
+        };
+        assert_eq!((read(1), read(2), read(4)), (Ok(stored), Ok(stored), Ok(stored)), "{index:?}");
+        let path = folder.path().join(&key);
+        let mut damaged = std::fs::read(&path).unwrap();
+        *damaged.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        let error = read(2).unwrap_err();
+        assert!(error.contains(&key) && error.contains("checksum"), "{error}");
+    }
+}
+
+#[test]
+fn a_stream_with_a_wider_window_than_its_level_has_is_refused_and_a_whole_chunk_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (io, data) = checked(&folder);
+    let (key, chunk) = (io.chunk_key(&[0, 0, 0]), io.meta().grid.region(&[0, 0, 0]));
+    let elements = expected(&data, &chunk, 8);
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(25).unwrap();
+    std::io::Write::write_all(&mut encoder, &elements).unwrap();
+    std::fs::write(folder.path().join(&key), encoder.finish().unwrap()).unwrap();
+    let mut out = vec![0; elements.len()];
+    let error = io.read_piece(&chunk, &mut Cursor::new(false, true), &mut out).unwrap_err().to_string();
+    assert!(error.contains(&key) && error.contains("window"), "{error}");
+    io.read_region(&chunk, &mut out).unwrap();
+    assert!(out == elements);
+}
+
+/// A damaged header must not make anybody ask for what it claims: that ends the process.
+#[test]
+fn a_size_that_no_machine_has_is_an_error() {
+    // One frame with a size of eight bytes, of one segment.
+    let mut claims = vec![0x28, 0xB5, 0x2F, 0xFD, 0xE0];
+    claims.extend((1u64 << 46).to_le_bytes());
+    claims.extend([1, 0, 0]);
+    for endian in ["little", "big"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut meta = meta(DType::Float64);
+        meta.metadata["codecs"] = json!([{"name": "bytes", "configuration": {"endian": endian}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
+        let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+        write(&io, &mut Rng::with_seed(4), true);
+        let (key, chunk) = (io.chunk_key(&[0, 0, 0]), meta.grid.region(&[0, 0, 0]));
+        std::fs::write(folder.path().join(&key), &claims).unwrap();
+        let mut out = vec![0; chunk.volume() as usize * 8];
+        assert!(io.read_region(&chunk, &mut out).is_err());
+        for streamed in [false, true] {
+            assert!(io.read_piece(&chunk, &mut Cursor::new(false, streamed), &mut out).is_err());
+        }
+    }
+}
+
 #[test]
 fn damaged_chunks_are_errors_and_nothing_worse() {
     let mut rng = Rng::with_seed(17);
@@ -162,22 +244,24 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
         let whole = store.get(&key).unwrap().unwrap();
         let region = Region { start: vec![0; 3], shape: CHUNK.to_vec() };
         let mut out = vec![0; region.volume() as usize * meta.dtype.size() as usize];
-        for _ in 0..60 {
+        for k in 0..60 {
             let mut data = whole.to_vec();
             for _ in 0..1 + rng.u64(..3) {
                 // Mostly in the header and the list of blocks.
                 let most = if rng.u64(..2) == 0 { data.len().min(80) } else { data.len() };
-                let k = rng.u64(..most as u64) as usize;
-                data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.u64(..256) as u8][rng.u64(..5) as usize];
+                let k = rng.usize(..most);
+                data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.u8(..)][rng.usize(..5)];
             }
             store.put(&key, data).unwrap();
             // Not every change can be seen: chunks have no checksum of their own.
-            let _ = io.read_piece(&region, &mut Cursor::default(), &mut out);
+            let _ = io.read_piece(&region, &mut Cursor::new(false, k % 2 == 0), &mut out);
         }
         for len in [0, 1, 15, 16, 20, whole.len() / 2, whole.len() - 1] {
             store.put(&key, &whole[..len.min(whole.len() - 1)]).unwrap();
-            let read = io.read_piece(&region, &mut Cursor::default(), &mut out);
-            assert!(read.is_err() || name.starts_with("gzip"), "{len} of {} bytes of {name}", whole.len());
+            for streamed in [false, true] {
+                let read = io.read_piece(&region, &mut Cursor::new(false, streamed), &mut out);
+                assert!(read.is_err() || name.starts_with("gzip"), "{len} of {} bytes of {name}", whole.len());
+            }
         }
     }
 }
@@ -220,7 +304,7 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
         let io = ArrayIo::cached(&at, &meta, &tier).unwrap();
         for shared in [false, true, true] {
             let mut out = vec![0; out.len()];
-            io.read_piece(&rows(2), &mut Cursor::new(shared), &mut out).unwrap();
+            io.read_piece(&rows(2), &mut Cursor::new(shared, !shared), &mut out).unwrap();
             assert!(out == expected(&data, &rows(2), 2));
         }
         let kept = io.read_region(&rows(5), &mut out).unwrap().bytes_read == 0;

@@ -18,6 +18,7 @@ use chunkwise_types::Region;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A thread is worth starting for so many bands.
 const WORTHWHILE: usize = 4;
@@ -155,6 +156,21 @@ struct Worker<'w, 's> {
     known: &'w mut Known,
     cursors: &'w mut Cursors,
     stats: ReadStats,
+    spent: Spent,
+}
+
+/// How long a thread has read, and evaluated what it had read.
+#[derive(Default)]
+struct Spent {
+    reading: Duration,
+    evaluating: Duration,
+}
+
+impl Spent {
+    /// True if one more thread than `others` and this one would do more than wait for what only one of them can read at a time.
+    fn helped(&self, others: usize) -> bool {
+        self.evaluating * 4 > self.reading * (1 + others as u32)
+    }
 }
 
 /// What all threads that work on a part share.
@@ -211,8 +227,8 @@ impl<'a> Tiles<'a> {
         let few = self.sharing == Sharing::Blocks && bands.len() < (WORTHWHILE + 1) * RUN;
         let sharing = if few { Sharing::InOrder } else { self.sharing };
         let mut shift = Shift { bands, helpers: Vec::new(), sharing, memory, from: 0, need: None };
-        // Blocks have to be found in the chunk first.
-        while sharing != Sharing::Blocks
+        // Blocks have to be found in the chunk first; and what is read in order may keep a single thread busy.
+        while sharing == Sharing::Ranges
             && let Some(helper) = self.helper(&mut shift, 0, 0)
         {
             shift.helpers.push(helper);
@@ -289,8 +305,9 @@ impl<'a> Tiles<'a> {
                     match self.prepare() {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
-                            let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats: ReadStats::default() };
-                            self.work(worker, shared, |_, _| !lent.wanted() && !spare.wanted())
+                            let (stats, spent) = (ReadStats::default(), Spent::default());
+                            let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats, spent };
+                            self.work(worker, shared, |_| !lent.wanted() && !spare.wanted())
                         }
                         // The thread that is helped prepared the same before.
                         Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
@@ -298,17 +315,19 @@ impl<'a> Tiles<'a> {
                 })
             };
             let mut others: Vec<_> = std::mem::take(&mut shift.helpers).into_iter().map(|helper| start(helper, known)).collect();
-            let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default() };
-            let own = self.work(worker, shared, |known, cursors| {
+            let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default(), spent: Spent::default() };
+            let own = self.work(worker, shared, |worker| {
                 let taken = shared.next.load(Ordering::Relaxed);
-                let found = |k: &usize| cursors.get(k).is_some_and(Cursor::in_parts);
+                let found = |k: &usize| worker.cursors.get(k).is_some_and(Cursor::in_parts);
                 if shift.sharing == Sharing::Blocks && (taken == 0 || !self.leaves.iter().all(found)) {
                     return true;
                 }
                 // Cores may have become idle meanwhile.
                 let mut at_work = others.iter().filter(|t| !t.is_finished()).count();
-                while let Some(helper) = self.helper(&mut shift, taken, at_work) {
-                    others.push(start(helper, known));
+                while (shift.sharing != Sharing::InOrder || worker.spent.helped(at_work))
+                    && let Some(helper) = self.helper(&mut shift, taken, at_work)
+                {
+                    others.push(start(helper, worker.known));
                     at_work += 1;
                 }
                 true
@@ -337,7 +356,7 @@ impl<'a> Tiles<'a> {
             let mut old = std::mem::take(&mut known[k]);
             // One buffer is used again; others would stay beside it.
             old.truncate(usize::from(demands[k].len() == 1));
-            let cursor = cursors.entry(k).or_insert_with(|| Cursor::new(self.bands.shared[k]));
+            let cursor = cursors.entry(k).or_insert_with(|| Cursor::new(self.bands.shared[k], self.bands.streamed[k]));
             let io = self.ctx.array(name);
             for region in &demands[k] {
                 let block = Block::refilled(old.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
@@ -360,7 +379,7 @@ impl<'a> Tiles<'a> {
         &self,
         mut worker: Worker<'_, '_>,
         shared: &Shared<'_, F>,
-        mut go_on: impl FnMut(&Known, &Cursors) -> bool,
+        mut go_on: impl FnMut(&Worker<'_, '_>) -> bool,
     ) -> (ReadStats, Result<(), Fault<E>>)
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
@@ -368,7 +387,7 @@ impl<'a> Tiles<'a> {
         let failing = Failing(&shared.turns);
         let mut done = Ok(true);
         while let Ok(true) = done
-            && go_on(worker.known, worker.cursors)
+            && go_on(&worker)
         {
             done = self.next_run(&mut worker, shared);
         }
@@ -383,7 +402,7 @@ impl<'a> Tiles<'a> {
     where
         F: FnMut(&Region, Vec<Block>) -> Result<(), E>,
     {
-        let Worker { prepared, known, cursors, stats } = worker;
+        let Worker { prepared, known, cursors, stats, spent } = worker;
         let turns = &shared.turns;
         let mut in_order = shared.in_order.as_ref().map(Mutex::lock);
         let first = shared.next.fetch_add(shared.run, Ordering::Relaxed);
@@ -393,11 +412,14 @@ impl<'a> Tiles<'a> {
         };
         let bands = (first..first.saturating_add(shared.run)).map_while(|number| shared.bands.get(number));
         for band in bands {
+            let begun = Instant::now();
             match in_order.take() {
                 Some(mut cursors) => self.read(&band, &mut cursors, known, stats),
                 None => self.read(&band, cursors, known, stats),
             }
             .map_err(Fault::Read)?;
+            let read = Instant::now();
+            spent.reading += read - begun;
             for tile in self.tiles(&band, prepared).iter() {
                 if (shared.cancelled)() || turns.at(STOPPED) {
                     return Err(Fault::Cancelled);
@@ -409,6 +431,7 @@ impl<'a> Tiles<'a> {
                     hand_over(&mut turns.take.lock(), &mut waiting)?;
                 }
             }
+            spent.evaluating += read.elapsed();
         }
         if first >= shared.bands.len() {
             return Ok(false);
