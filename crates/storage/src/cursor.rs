@@ -36,6 +36,11 @@ impl Cursor {
         Cursor { shared, streamed, ..Cursor::default() }
     }
 
+    /// True if it was made for this.
+    pub fn reads(&self, shared: bool, streamed: bool) -> bool {
+        (self.shared, self.streamed) == (shared, streamed)
+    }
+
     /// True if a chunk is open and other cursors could read other parts of it without decoding all of it.
     pub fn in_parts(&self) -> bool {
         let opened = self.chunk.as_ref().map(|open| &open.opened);

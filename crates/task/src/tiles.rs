@@ -159,7 +159,7 @@ struct Worker<'w, 's> {
     spent: Spent,
 }
 
-/// How long a thread has read, and evaluated what it had read.
+/// How long a thread has read lately, and evaluated what it had read.
 #[derive(Default)]
 struct Spent {
     reading: Duration,
@@ -170,6 +170,12 @@ impl Spent {
     /// True if one more thread than `others` and this one would do more than wait for what only one of them can read at a time.
     fn helped(&self, others: usize) -> bool {
         self.evaluating * 4 > self.reading * (1 + others as u32)
+    }
+
+    /// Counts one more band. What was before counts half as much: the first band may have decoded a whole chunk.
+    fn add(&mut self, reading: Duration, evaluating: Duration) {
+        self.reading = self.reading / 2 + reading;
+        self.evaluating = self.evaluating / 2 + evaluating;
     }
 }
 
@@ -356,7 +362,12 @@ impl<'a> Tiles<'a> {
             let mut old = std::mem::take(&mut known[k]);
             // One buffer is used again; others would stay beside it.
             old.truncate(usize::from(demands[k].len() == 1));
-            let cursor = cursors.entry(k).or_insert_with(|| Cursor::new(self.bands.shared[k], self.bands.streamed[k]));
+            let (shared, streamed) = (self.bands.shared[k], self.bands.streamed[k]);
+            let cursor = cursors.entry(k).or_default();
+            // An earlier pass may have gone through the chunks in another way.
+            if !cursor.reads(shared, streamed) {
+                *cursor = Cursor::new(shared, streamed);
+            }
             let io = self.ctx.array(name);
             for region in &demands[k] {
                 let block = Block::refilled(old.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
@@ -419,7 +430,6 @@ impl<'a> Tiles<'a> {
             }
             .map_err(Fault::Read)?;
             let read = Instant::now();
-            spent.reading += read - begun;
             for tile in self.tiles(&band, prepared).iter() {
                 if (shared.cancelled)() || turns.at(STOPPED) {
                     return Err(Fault::Cancelled);
@@ -431,7 +441,7 @@ impl<'a> Tiles<'a> {
                     hand_over(&mut turns.take.lock(), &mut waiting)?;
                 }
             }
-            spent.evaluating += read.elapsed();
+            spent.add(read - begun, read.elapsed());
         }
         if first >= shared.bands.len() {
             return Ok(false);
