@@ -4,7 +4,7 @@ use crate::ArrayMeta;
 use crate::boxes;
 use crate::zstd;
 use bytes::Bytes;
-use chunkwise_types::volume;
+use chunkwise_types::{volume, zstd_window_log};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -131,7 +131,7 @@ impl ChunkCodec {
     /// The window of a chunk that can be decoded from its beginning on, as the power of two that it is.
     pub fn window_log(&self) -> Option<u32> {
         match self.kind {
-            Kind::Zstd(level) => Some(zstd::window_log(level)),
+            Kind::Zstd(level) => Some(zstd_window_log(level)),
             _ => None,
         }
     }

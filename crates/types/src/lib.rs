@@ -1,6 +1,7 @@
 //! Data types, shapes, regions and chunk grids: the vocabulary of every other crate. No I/O.
 
 mod bytesize;
+mod codec;
 mod dtype;
 mod grid;
 mod region;
@@ -8,6 +9,7 @@ mod scalar;
 mod stores;
 
 pub use bytesize::{ByteSize, ByteSizeError};
+pub use codec::zstd_window_log;
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
 pub use region::{Region, ravel, unravel, volume};
