@@ -179,30 +179,19 @@ impl ArrayIo {
             Opened::Whole(data) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
             Opened::Raw(object) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
             Opened::Stream(object, stream) => {
-                let log = inner.codec.window_log().unwrap_or_default();
-                let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
-                    stats.bytes_read += object.read(&inner.store, key, at, out)?;
-                    Ok(())
-                };
+                let mut fetch = self.fetch(object, key, stats);
                 boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
-                    if s < stream.position() {
-                        // Nobody plans this: a stream does not go back.
-                        **stream = Stream::new(object.len(), inner.codec.bytes, log)?;
-                    }
-                    stream.skip_to(s, &mut fetch)?;
+                    stream.seek(s, &mut fetch)?;
                     stream.read(&mut out[t..t + n], &mut fetch)
                 })?;
                 // What lies beyond the end of the array is decoded, too: there may be a checksum behind it.
                 let end = from.start.iter().zip(&from.shape).map(|(s, n)| s + n);
                 if end.eq(region.shape.iter().copied()) {
-                    stream.skip_to(inner.codec.bytes, &mut fetch)?;
+                    stream.seek(inner.codec.bytes, &mut fetch)?;
                 }
             }
             Opened::Blosc(object, frame) => {
-                let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), Fault> {
-                    stats.bytes_read += object.read(&inner.store, key, at, out)?;
-                    Ok(())
-                };
+                let mut fetch = self.fetch(object, key, stats);
                 boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| match frame.plain() {
                     Some(start) => fetch(start + s as u64, &mut out[t..t + n]),
                     None => blocks(frame, scratch, held, s, &mut out[t..t + n], &mut fetch),
@@ -210,6 +199,19 @@ impl ArrayIo {
             }
         }
         Ok(())
+    }
+
+    /// Reads encoded bytes of a chunk from a place on.
+    fn fetch<'f>(
+        &'f self,
+        object: &'f Object,
+        key: &'f str,
+        stats: &'f mut ReadStats,
+    ) -> impl FnMut(u64, &mut [u8]) -> Result<(), Fault> + use<'f> {
+        |at, out| {
+            stats.bytes_read += object.read(&self.0.store, key, at, out)?;
+            Ok(())
+        }
     }
 
     /// Opens a chunk of which a part is wanted, or all of it.
@@ -225,10 +227,7 @@ impl ArrayIo {
             return Ok(Opened::Raw(object));
         }
         if inner.codec.is_blosc() {
-            let frame = Frame::open(object.len(), inner.codec.bytes, |at, out| {
-                stats.bytes_read += object.read(&inner.store, key, at, out)?;
-                Ok::<(), Fault>(())
-            })?;
+            let frame = Frame::open(object.len(), inner.codec.bytes, self.fetch(&object, key, stats))?;
             if let Some(frame) = frame {
                 return Ok(Opened::Blosc(object, frame));
             }
@@ -244,7 +243,7 @@ impl ArrayIo {
             }
             Object::File(..) | Object::Remote(_) => {
                 let mut data = vec![0u8; object.len() as usize];
-                stats.bytes_read += object.read(&inner.store, key, 0, &mut data)?;
+                self.fetch(&object, key, stats)(0, &mut data)?;
                 data.into()
             }
         };

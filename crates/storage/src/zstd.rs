@@ -35,17 +35,6 @@ pub(crate) fn check_claim(data: &[u8], most: usize) -> Result<(), String> {
     }
 }
 
-/// The window of a stream that a level gives, as the power of two that it is, at least.
-pub(crate) fn window_log(level: i64) -> u32 {
-    // `clevels.h` of zstd 1.5 has 19 to 23, 25, 26 and 27 here; versions differ below the highest levels.
-    match level {
-        ..=19 => 23,
-        20 => 25,
-        21 => 26,
-        _ => 27,
-    }
-}
-
 /// A chunk that is decoded from its beginning on.
 pub(crate) struct Stream {
     decoder: Decoder<'static>,
@@ -73,13 +62,12 @@ impl Stream {
         Ok(Stream { decoder, input, left: 0..0, read: 0, size, done: 0, bytes, log, ended: false })
     }
 
-    /// Decoded bytes so far.
-    pub fn position(&self) -> usize {
-        self.done
-    }
-
-    /// Goes on to a place that was not passed yet. `fetch` reads encoded bytes from a place on.
-    pub fn skip_to<E: From<String>>(&mut self, at: usize, mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Goes on to a place, or begins again where it has passed that. `fetch` reads encoded bytes from a place on.
+    pub fn seek<E: From<String>>(&mut self, at: usize, mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
+        if at < self.done {
+            self.decoder.reinit().map_err(|e| e.to_string())?;
+            (self.left, self.read, self.done, self.ended) = (0..0, 0, 0, false);
+        }
         let mut unwanted = vec![0; (at - self.done).min(INPUT)];
         while self.done < at {
             let n = (at - self.done).min(unwanted.len());
@@ -134,6 +122,7 @@ impl Stream {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use chunkwise_types::zstd_window_log;
     use fastrand::Rng;
 
     fn data(n: usize) -> Vec<u8> {
@@ -141,16 +130,20 @@ mod tests {
         (0..n).map(|i| if i / 1000 % 2 == 0 { rng.u8(..) } else { (i / 77) as u8 }).collect()
     }
 
-    /// Reads a stream in pieces of random lengths, some of which are passed over.
+    /// Reads a stream in pieces of random lengths, some of which are passed over or read again.
     fn streamed(encoded: &[u8], want: &[u8], log: u32, rng: &mut Rng) -> Result<(), String> {
         let mut stream = Stream::new(encoded.len() as u64, want.len(), log)?;
         let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), String> {
             out.copy_from_slice(&encoded[at as usize..][..out.len()]);
             Ok(())
         };
-        while stream.position() < want.len() {
-            let at = (stream.position() + rng.usize(..3) / 2 * rng.usize(..100_000)).min(want.len() - 1);
-            stream.skip_to(at, &mut fetch)?;
+        let mut back = 3;
+        while stream.done < want.len() {
+            let mut at = (stream.done + rng.usize(..3) / 2 * rng.usize(..100_000)).min(want.len() - 1);
+            if back > 0 && rng.u8(..10) == 0 {
+                (at, back) = (rng.usize(..want.len()), back - 1);
+            }
+            stream.seek(at, &mut fetch)?;
             let mut out = vec![0; rng.usize(1..700_000).min(want.len() - at)];
             stream.read(&mut out, &mut fetch)?;
             assert!(out == want[at..at + out.len()], "{at} of {}", want.len());
@@ -168,7 +161,7 @@ mod tests {
                 let mut whole = vec![0; n];
                 decode_into(&encoded, &mut whole).unwrap();
                 assert!(whole == want);
-                streamed(&encoded, &want, window_log(level.into()), &mut rng).unwrap();
+                streamed(&encoded, &want, zstd_window_log(level.into()), &mut rng).unwrap();
             }
         }
     }
