@@ -70,27 +70,25 @@ fn staging(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The digits at the end of the name of an unfinished file, after a `#`. `object_store` has the same rule.
+fn staged(name: &str) -> Option<&str> {
+    let (_, digits) = name.rsplit_once('#')?;
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
+}
+
 /// The machine and the process that a staging name belongs to.
 fn owner(name: &str) -> Option<(u64, u32)> {
-    let (_, digits) = name.rsplit_once('#')?;
-    if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
+    let digits = staged(name)?;
     let (machine, pid) = (digits.get(..MACHINE)?, digits.get(MACHINE..MACHINE + PROCESS)?);
     Some((machine.parse().ok()?, pid.parse().ok()?))
 }
 
 /// Removes what processes that no longer run, or run elsewhere, have left unfinished below a folder that is complete.
 pub(crate) fn sweep(folder: &Path) -> Result<()> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(e) if is_missing(&e) => return Ok(()),
-        other => other?,
-    };
-    for entry in entries {
+    for entry in WalkDir::new(folder).into_iter().filter_map(walked) {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            sweep(&entry.path())?;
-        } else if let Some((on, pid)) = entry.file_name().to_str().and_then(owner)
+        if !entry.file_type().is_dir()
+            && let Some((on, pid)) = entry.file_name().to_str().and_then(owner)
             // What another machine writes now is there already: this is asked for when everything is.
             && (on != machine() || (pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists()))
         {
@@ -146,11 +144,6 @@ pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
     }
 }
 
-/// True for the name of an unfinished file: `#` and digits at its end. `object_store` has the same rule.
-fn is_staged(name: &str) -> bool {
-    name.rsplit_once('#').is_some_and(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
-}
-
 /// What a walk has found, `None` for what somebody else has removed since.
 fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     match entry.map_err(Error::from) {
@@ -166,7 +159,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
         let entry = entry?;
         // Names that are not Unicode are nobody's keys.
         let Some(name) = entry.path().strip_prefix(folder).ok().and_then(Path::to_str) else { continue };
-        if !entry.file_type().is_file() || is_staged(name) {
+        if !entry.file_type().is_file() || staged(name).is_some() {
             continue;
         }
         match entry.metadata().map_err(Error::from) {
