@@ -5,7 +5,7 @@
 //! what it needs to go on where the last band ended, so all bands of a leaf must lie in one chunk. The other leaves of the pass are loaded
 //! for all of it.
 
-use crate::demand::{Demands, demands};
+use crate::demand::Demands;
 use crate::memory::{self, bytes_of, keeps};
 use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
@@ -65,120 +65,157 @@ impl Bands {
     /// The bands of a pass whose results are taken in these pieces; a piece is one band where bands are not worth it.
     pub fn of(arrays: &BTreeMap<String, PlanArray>, program: &Program, schedule: &Schedule, pass: &Pass, pieces: &[Region]) -> Bands {
         let n = program.steps.len();
-        let all = || vec![false; n];
-        let none = Bands { banded: all(), shared: all(), streamed: all(), whole_pieces: false, target: u64::MAX, order: None };
-        let (Some(piece), true) = (pieces.get(pieces.len() / 2), pass.tiles.len() > 1) else { return none };
-        let leaf = |k: usize| program.steps[k].read.as_ref().and_then(|name| arrays.get(name)).filter(|_| !pass.demands[k].is_empty());
-        let apart = pieces.len() > 1;
-        let wanted = if apart { none.demands(program, schedule, pass, piece) } else { pass.demands.clone() };
-        // Each chunk belongs to one piece, so that no piece reads what another one has read.
-        let own = |k: usize| {
-            let chunks = |demands: &Demands| {
-                let grid = leaf(k).map(PlanArray::read_grid);
-                grid.map_or(0, |grid| demands[k].iter().map(|r| grid.touched(r).volume()).fold(0, u64::saturating_add))
-            };
-            !apart || chunks(&wanted).saturating_mul(16 * pieces.len() as u64) <= chunks(&pass.demands).saturating_mul(17)
-        };
-        let how = |k: usize| match leaf(k).map_or(Parts::No, |a| parts(a, &wanted[k])) {
-            Parts::InOrder if !own(k) => Parts::No,
-            other => other,
-        };
-        let mut how: Vec<Parts> = (0..n).map(how).collect();
-        let orderly = |k: usize, demands: &[Region]| {
-            // A part is most of what lies between its first and its last element, so parts have little in common.
-            let (Some(array), [region]) = (leaf(k), demands) else { return demands.is_empty() };
-            let (first, last) = span(array, region);
-            (last + 1).saturating_sub(first) <= 2 * region.volume()
-        };
-        let with = |how: &[Parts], size: u64, order: Option<CutOrder>, orderly: &dyn Fn(usize, &[Region]) -> bool| {
-            Self::with(program, schedule, pass, (piece, &wanted), how, (size, order), orderly)
-        };
-        let in_order = |order: Option<CutOrder>| {
-            let mut found = with(&how, BAND_BYTES, order, &orderly)?;
-            let part = |k: usize| {
-                let (array, region) = (leaf(k)?, wanted[k].first()?);
-                Some(!array.grid.touched(region).indices().all(|chunk| region.contains(&array.grid.region(&chunk))))
-            };
-            found.shared = (0..n).map(|k| how[k] == Parts::InOrder && part(k).unwrap_or(false)).collect();
-            let bands = found.cut(pass, piece);
-            let ends = [0, bands.len() / 2, bands.len().saturating_sub(2)].map(|i| (bands.get(i), bands.get(i + 1)));
-            let demands = |band: Option<Region>| band.map(|band| found.demands(program, schedule, pass, &band));
-            let pairs = ends.map(|(one, next)| demands(one).zip(demands(next)));
-            // A stream does not go back.
-            let onward = |k: usize, array: &PlanArray| {
-                pairs.iter().flatten().all(|(one, next)| match (&one[k][..], &next[k][..]) {
-                    ([one], [next]) => span(array, one).1 < span(array, next).0,
-                    _ => false,
-                })
-            };
-            let streamed = |k: usize| {
-                let array = leaf(k).filter(|_| how[k] == Parts::InOrder && !found.shared[k]);
-                array.is_some_and(|array| memory::streaming(array).is_some() && onward(k, array))
-            };
-            found.streamed = (0..n).map(streamed).collect();
-            Some(found)
-        };
-        if let Some(found) = in_order(None) {
+        let (Some(piece), true) = (pieces.get(pieces.len() / 2), pass.tiles.len() > 1) else { return Bands::none(n) };
+        let mut leaves = Leaves::new(arrays, program, schedule, pass, (piece, pieces.len()));
+        if let Some(found) = leaves.in_order(None) {
             return found;
         }
         // Tiles of a fold go far along the axes that it reduces, which for a stream is back and forth. It saves more memory than it
         // takes to go through the accumulators more often.
-        let streams = |found: &Bands| (0..n).all(|k| how[k] != Parts::InOrder || found.streamed[k]);
-        if how.contains(&Parts::InOrder)
-            && let Some(found) = in_order(Some(CutOrder::in_memory(piece.rank()))).filter(streams)
+        if leaves.how.contains(&Parts::InOrder)
+            && let Some(found) = leaves.in_order(Some(CutOrder::in_memory(piece.rank())))
+            && (0..n).all(|k| leaves.how[k] != Parts::InOrder || found.streamed[k])
         {
             return found;
         }
-        how.iter_mut().filter(|h| **h == Parts::InOrder).for_each(|h| *h = Parts::No);
-        if let Some(found) = with(&how, SCATTERED_BYTES, None, &|_, _| true) {
-            return found;
-        }
-        let local = |a: &PlanArray| a.in_flight == 0 && !keeps(a);
-        let banded: Vec<bool> = (0..n).map(|k| apart && leaf(k).is_some_and(local) && own(k)).collect();
-        Bands { whole_pieces: banded.contains(&true), banded, ..none }
+        leaves.how.iter_mut().filter(|how| **how == Parts::InOrder).for_each(|how| *how = Parts::No);
+        leaves.bands(SCATTERED_BYTES, None, &|_, _| true).unwrap_or_else(|| leaves.whole_pieces())
     }
 
-    /// Bands of some bytes, if leaves are read like this for a piece and what it needs; `None` if that is not worth it.
-    fn with(
-        program: &Program,
-        schedule: &Schedule,
-        pass: &Pass,
-        (piece, wanted): (&Region, &Demands),
-        how: &[Parts],
-        (size, order): (u64, Option<CutOrder>),
-        orderly: &dyn Fn(usize, &[Region]) -> bool,
-    ) -> Option<Bands> {
-        let banded: Vec<bool> = how.iter().map(|how| *how != Parts::No).collect();
-        let bytes = |d: &Demands| -> u64 {
-            (0..d.len()).filter(|&k| how[k] != Parts::No).map(|k| bytes_of(program, k, &d[k])).fold(0, u64::saturating_add)
-        };
-        let all = bytes(wanted);
-        if all <= 2 * size {
-            return None;
-        }
-        let target = (piece.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
-        let none = vec![false; how.len()];
-        let target = target.max(pass.target);
-        let bands = Bands { shared: none.clone(), streamed: none, banded, whole_pieces: false, target, order };
-        let cut = bands.cut(pass, piece);
-        let part = cut.get(cut.len() / 2)?;
-        let middle = bands.demands(program, schedule, pass, &part);
-        // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
-        // read again.
-        let limit = if how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
-        let again = bytes(&middle) as f64 / part.volume().max(1) as f64 * piece.volume() as f64;
-        let ordered = (0..how.len()).filter(|&k| how[k] != Parts::No).all(|k| orderly(k, &middle[k]));
-        (ordered && again <= limit * all as f64).then_some(bands)
+    /// No bands of these many steps.
+    fn none(steps: usize) -> Bands {
+        let no = vec![false; steps];
+        Bands { banded: no.clone(), shared: no.clone(), streamed: no, whole_pieces: false, target: u64::MAX, order: None }
     }
 
     /// The bands of a part of what the pass wants.
     pub fn cut(&self, pass: &Pass, part: &Region) -> Tiling {
         cut(part, self.target, self.order.as_ref().unwrap_or(&pass.order))
     }
+}
 
-    /// What the steps are needed at for one band.
-    pub fn demands(&self, program: &Program, schedule: &Schedule, pass: &Pass, band: &Region) -> Demands {
-        let wants: Vec<_> = pass.wants.iter().map(|(k, _)| (*k, band.clone())).collect();
-        demands(program, &schedule.types, &wants)
+/// What the bands of a pass are chosen by: its leaves, and how they are read for one of its pieces.
+struct Leaves<'a> {
+    arrays: &'a BTreeMap<String, PlanArray>,
+    program: &'a Program,
+    schedule: &'a Schedule,
+    pass: &'a Pass,
+    /// The piece in the middle, how many there are, and what it needs.
+    piece: &'a Region,
+    pieces: u64,
+    wanted: Demands,
+    /// By step, how parts of its chunks are read.
+    how: Vec<Parts>,
+}
+
+impl<'a> Leaves<'a> {
+    fn new(
+        arrays: &'a BTreeMap<String, PlanArray>,
+        program: &'a Program,
+        schedule: &'a Schedule,
+        pass: &'a Pass,
+        (piece, pieces): (&'a Region, usize),
+    ) -> Leaves<'a> {
+        let wanted = if pieces > 1 { pass.needs(program, schedule, piece) } else { pass.demands.clone() };
+        let mut leaves = Leaves { arrays, program, schedule, pass, piece, pieces: pieces as u64, wanted, how: Vec::new() };
+        let how = |k: usize| match leaves.array(k).map_or(Parts::No, |array| parts(array, &leaves.wanted[k])) {
+            Parts::InOrder if !leaves.own_chunks(k) => Parts::No,
+            other => other,
+        };
+        leaves.how = (0..program.steps.len()).map(how).collect();
+        leaves
+    }
+
+    /// The array that a step reads, if the pass needs it.
+    fn array(&self, k: usize) -> Option<&'a PlanArray> {
+        self.program.steps[k].read.as_ref().and_then(|name| self.arrays.get(name)).filter(|_| !self.pass.demands[k].is_empty())
+    }
+
+    /// Each chunk belongs to one piece, so that no piece reads what another one has read.
+    fn own_chunks(&self, k: usize) -> bool {
+        let chunks = |demands: &Demands| {
+            let grid = self.array(k).map(PlanArray::read_grid);
+            grid.map_or(0, |grid| demands[k].iter().map(|r| grid.touched(r).volume()).fold(0, u64::saturating_add))
+        };
+        self.pieces == 1 || chunks(&self.wanted).saturating_mul(16 * self.pieces) <= chunks(&self.pass.demands).saturating_mul(17)
+    }
+
+    /// The piece wants only a part of the chunk of a leaf.
+    fn is_part(&self, k: usize) -> bool {
+        let found = self.array(k).zip(self.wanted[k].first());
+        found.is_some_and(|(array, region)| !array.grid.touched(region).indices().all(|chunk| region.contains(&array.grid.region(&chunk))))
+    }
+
+    /// A part of a leaf is most of what lies between its first and its last element, so parts have little in common.
+    fn is_orderly(&self, k: usize, part: &[Region]) -> bool {
+        let (Some(array), [region]) = (self.array(k), part) else { return part.is_empty() };
+        let (first, last) = span(array, region);
+        (last + 1).saturating_sub(first) <= 2 * region.volume()
+    }
+
+    /// Bytes of the leaves that are read in bands.
+    fn bytes(&self, demands: &Demands) -> u64 {
+        let banded = (0..demands.len()).filter(|&k| self.how[k] != Parts::No);
+        banded.map(|k| bytes_of(self.program, k, &demands[k])).fold(0, u64::saturating_add)
+    }
+
+    /// Bands of some bytes; `None` if they are not worth it, or what is needed for one is not `orderly`.
+    fn bands(&self, size: u64, order: Option<CutOrder>, orderly: &dyn Fn(usize, &[Region]) -> bool) -> Option<Bands> {
+        let all = self.bytes(&self.wanted);
+        if all <= 2 * size {
+            return None;
+        }
+        let target = (self.piece.volume() as f64 * size as f64 / all as f64).max(1.0) as u64;
+        let banded = self.how.iter().map(|how| *how != Parts::No).collect();
+        let bands = Bands { banded, target: target.max(self.pass.target), order, ..Bands::none(self.how.len()) };
+        let cut = bands.cut(self.pass, self.piece);
+        let part = cut.get(cut.len() / 2)?;
+        let middle = self.pass.needs(self.program, self.schedule, &part);
+        // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
+        // read again.
+        let limit = if self.how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
+        let again = self.bytes(&middle) as f64 / part.volume().max(1) as f64 * self.piece.volume() as f64;
+        let ordered = (0..self.how.len()).filter(|&k| bands.banded[k]).all(|k| orderly(k, &middle[k]));
+        (ordered && again <= limit * all as f64).then_some(bands)
+    }
+
+    /// Bands that go through chunks in their order, those of streams as they are decoded.
+    fn in_order(&self, order: Option<CutOrder>) -> Option<Bands> {
+        let mut bands = self.bands(BAND_BYTES, order, &|k, part| self.is_orderly(k, part))?;
+        bands.shared = (0..self.how.len()).map(|k| self.how[k] == Parts::InOrder && self.is_part(k)).collect();
+        let can_stream = |k: &usize| {
+            let array = self.array(*k).filter(|_| self.how[*k] == Parts::InOrder && !bands.shared[*k]);
+            array.is_some_and(|array| memory::streaming(array).is_some())
+        };
+        let can_stream: Vec<usize> = (0..self.how.len()).filter(can_stream).collect();
+        for k in self.onward(&bands, can_stream) {
+            bands.streamed[k] = true;
+        }
+        Some(bands)
+    }
+
+    /// Those of some leaves through whose chunks bands go in one direction: a stream does not go back.
+    fn onward(&self, bands: &Bands, mut leaves: Vec<usize>) -> Vec<usize> {
+        if leaves.is_empty() {
+            return leaves;
+        }
+        let cut = bands.cut(self.pass, self.piece);
+        for i in [0, cut.len() / 2, cut.len().saturating_sub(2)] {
+            let needs = |i: usize| cut.get(i).map(|band| self.pass.needs(self.program, self.schedule, &band));
+            let Some((one, next)) = needs(i).zip(needs(i + 1)) else { continue };
+            leaves.retain(|&k| match (self.array(k), &one[k][..], &next[k][..]) {
+                (Some(array), [one], [next]) => span(array, one).1 < span(array, next).0,
+                _ => false,
+            });
+        }
+        leaves
+    }
+
+    /// Whole pieces as bands, for leaves of whose chunks each belongs to one piece.
+    fn whole_pieces(&self) -> Bands {
+        let local = |array: &PlanArray| array.in_flight == 0 && !keeps(array);
+        let banded: Vec<bool> =
+            (0..self.how.len()).map(|k| self.pieces > 1 && self.array(k).is_some_and(local) && self.own_chunks(k)).collect();
+        Bands { whole_pieces: banded.contains(&true), banded, ..Bands::none(self.how.len()) }
     }
 }

@@ -139,6 +139,12 @@ impl Pass {
     pub fn tiles_of(&self, part: &Region) -> Tiling {
         cut(part, self.target, &self.order)
     }
+
+    /// What the steps are needed at for a part of what is wanted.
+    pub fn needs(&self, program: &Program, schedule: &Schedule, part: &Region) -> Demands {
+        let wants: Vec<_> = self.wants.iter().map(|(k, _)| (*k, part.clone())).collect();
+        demands(program, &schedule.types, &wants)
+    }
 }
 
 /// The windows of a streamed step for a region of its value.

@@ -76,10 +76,8 @@ impl Prepared<'_> {
     /// Evaluates the wanted steps at these regions, freeing every value after its last use. Blocks of fused groups that are wanted are in C
     /// order if `dense`.
     pub fn evaluate(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Vec<Block>, (usize, KernelError)> {
-        let mut values = Known::new();
-        if !self.units.is_empty() {
-            self.evaluate_units(&mut values, known, wants, dense)?;
-        }
+        // Where nothing but leaves is wanted there is nothing to evaluate.
+        let values = if self.units.is_empty() { Known::new() } else { self.evaluate_units(known, wants, dense)? };
         self.wants
             .iter()
             .zip(wants)
@@ -93,16 +91,17 @@ impl Prepared<'_> {
             .collect()
     }
 
-    fn evaluate_units(&mut self, values: &mut Known, known: &Known, wants: &[Region], dense: bool) -> Result<(), (usize, KernelError)> {
+    /// The values of the units that are wanted; by step, none where there is no unit.
+    fn evaluate_units(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Known, (usize, KernelError)> {
         let needs = self.needs(wants);
-        values.resize_with(self.program.steps.len(), Vec::new);
+        let mut values: Known = vec![Vec::new(); self.program.steps.len()];
         let mut units = std::mem::take(&mut self.units);
         let done = units.iter_mut().enumerate().try_for_each(|(u, unit)| {
             match unit {
-                Unit::Step(k) => self.step(*k, &needs[*k], known, values)?,
+                Unit::Step(k) => self.step(*k, &needs[*k], known, &mut values)?,
                 Unit::Fused(g) => {
                     let first = g.outputs.first().copied().unwrap_or_default();
-                    self.fused(g, &needs[first], dense, known, values).map_err(|e| (first, e))?;
+                    self.fused(g, &needs[first], dense, known, &mut values).map_err(|e| (first, e))?;
                 }
             }
             let frees = |k: usize| self.last_use[k] == u;
@@ -113,7 +112,7 @@ impl Prepared<'_> {
             Ok(())
         });
         self.units = units;
-        done
+        done.map(|()| values)
     }
 
     /// The value of a step that is known or was evaluated, at a region.

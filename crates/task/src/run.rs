@@ -272,7 +272,7 @@ impl Run<'_> {
             }
             let at = vec![piece.clone(); whole.len()];
             if tiles.bands.whole_pieces {
-                let demands = tiles.bands.demands(self.program, &schedule, &pass, &piece);
+                let demands = pass.needs(self.program, &schedule, &piece);
                 self.load(&demands, &tiles.bands, true, &mut known)?;
             }
             let shift = tiles.shift(&piece);

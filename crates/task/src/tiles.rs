@@ -159,6 +159,12 @@ struct Worker<'w, 's> {
     spent: Spent,
 }
 
+impl<'w, 's> Worker<'w, 's> {
+    fn new(prepared: &'w mut Prepared<'s>, known: &'w mut Known, cursors: &'w mut Cursors) -> Worker<'w, 's> {
+        Worker { prepared, known, cursors, stats: ReadStats::default(), spent: Spent::default() }
+    }
+}
+
 /// How long a thread has read lately, and evaluated what it had read.
 #[derive(Default)]
 struct Spent {
@@ -266,7 +272,7 @@ impl<'a> Tiles<'a> {
         let bytes = |k: usize, regions: &[Region]| memory::bytes_of(self.program, k, regions);
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let band = |band: Region| {
-            let demands = self.bands.demands(self.program, self.schedule, self.pass, &band);
+            let demands = self.pass.needs(self.program, self.schedule, &band);
             let leaves = sum(&mut self.leaves.iter().map(|&k| bytes(k, &demands[k])));
             let values = sum(&mut self.pass.wants.iter().map(|(k, _)| bytes(*k, std::slice::from_ref(&band))));
             // Values wait for their turn: its own, and now those of the thread that it helps as well. Some are views of their leaves.
@@ -311,9 +317,7 @@ impl<'a> Tiles<'a> {
                     match self.prepare() {
                         Ok(mut prepared) => {
                             let cursors = &mut Cursors::new();
-                            let (stats, spent) = (ReadStats::default(), Spent::default());
-                            let worker = Worker { prepared: &mut prepared, known: &mut known, cursors, stats, spent };
-                            self.work(worker, shared, |_| !lent.wanted() && !spare.wanted())
+                            self.work(Worker::new(&mut prepared, &mut known, cursors), shared, |_| !lent.wanted() && !spare.wanted())
                         }
                         // The thread that is helped prepared the same before.
                         Err((k, e)) => (ReadStats::default(), Err(Fault::Step(k, e))),
@@ -321,8 +325,7 @@ impl<'a> Tiles<'a> {
                 })
             };
             let mut others: Vec<_> = std::mem::take(&mut shift.helpers).into_iter().map(|helper| start(helper, known)).collect();
-            let worker = Worker { prepared, known, cursors: mine, stats: ReadStats::default(), spent: Spent::default() };
-            let own = self.work(worker, shared, |worker| {
+            let own = self.work(Worker::new(prepared, known, mine), shared, |worker| {
                 let taken = shared.next.load(Ordering::Relaxed);
                 let found = |k: &usize| worker.cursors.get(k).is_some_and(Cursor::in_parts);
                 if shift.sharing == Sharing::Blocks && (taken == 0 || !self.leaves.iter().all(found)) {
@@ -355,7 +358,7 @@ impl<'a> Tiles<'a> {
 
     /// Reads what one band needs in place of what the one before needed.
     fn read(&self, band: &Region, cursors: &mut Cursors, known: &mut Known, stats: &mut ReadStats) -> Result<(), StorageError> {
-        let demands: Demands = self.bands.demands(self.program, self.schedule, self.pass, band);
+        let demands: Demands = self.pass.needs(self.program, self.schedule, band);
         for &k in &self.leaves {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
@@ -452,5 +455,32 @@ impl<'a> Tiles<'a> {
             turns.set(first + shared.run, take);
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether one more thread is wanted beside so many others after bands that took so long to read and to evaluate.
+    fn helped(bands: &[(u64, u64)], others: usize) -> bool {
+        let mut spent = Spent::default();
+        bands.iter().for_each(|&(reading, evaluating)| spent.add(Duration::from_micros(reading), Duration::from_micros(evaluating)));
+        spent.helped(others)
+    }
+
+    #[test]
+    fn readers_in_order_are_helped_where_evaluating_takes_long_enough() {
+        assert!(!helped(&[], 0), "nothing is known yet");
+        assert!(!helped(&[(100, 10)], 0), "reading is the limit: a second thread would wait for the first");
+        assert!(helped(&[(100, 30)], 0));
+        assert!(helped(&[(100, 400)], 3) && !helped(&[(100, 40)], 3), "the more there are, the sooner they wait for each other");
+    }
+
+    #[test]
+    fn the_first_band_is_soon_forgotten() {
+        // It has decoded a whole chunk, the others copy from it.
+        let bands: Vec<(u64, u64)> = std::iter::once((100_000, 100)).chain(std::iter::repeat_n((50, 100), 20)).collect();
+        assert!(!helped(&bands[..2], 0) && helped(&bands, 0));
     }
 }
