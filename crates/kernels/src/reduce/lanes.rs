@@ -26,18 +26,14 @@ fn folded<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn
 /// several instructions or converts, of which lanes in registers are taken apart again. Four blocks go into a lane while it is loaded.
 #[inline(always)]
 pub(super) fn looped<const LANES: usize, T: Copy, P: Copy>(xs: &[T], start: P, add: impl Fn(P, T) -> P, join: impl Fn(P, P) -> P) -> P {
-    let Aligned(lane) = &mut Aligned([start; LANES]);
+    let mut lane = [start; LANES];
     let (blocks, rest) = xs.as_chunks::<LANES>();
-    rows_of(lane, &|r| &blocks[r], blocks.len(), |l, x, _| *l = add(*l, x));
+    rows_of(&mut lane, &|r| &blocks[r], blocks.len(), |l, x, _| *l = add(*l, x));
     for (l, &x) in lane.iter_mut().zip(rest) {
         *l = add(*l, x);
     }
-    joined(*lane, join)
+    joined(lane, join)
 }
-
-/// Lanes that are loaded and stored as vectors: no vector of them lies in two lines of the cache.
-#[repr(align(64))]
-pub(super) struct Aligned<P, const LANES: usize>(pub [P; LANES]);
 
 /// Joins lanes as a tree.
 #[inline(always)]

@@ -6,6 +6,7 @@ use crate::{ArrayType, Block, BlockElement, Kernel, Node, Part, ReduceOp};
 use chunkwise_types::{AxisChunks, DType, Region, unravel, volume};
 use fastrand::Rng;
 use ndarray::{ArrayD, Axis, IxDyn, Slice};
+use num_complex::Complex32;
 
 /// Cuts a region at random into tiles, shuffled.
 pub(crate) fn tiles(rng: &mut Rng, region: &Region) -> Vec<Region> {
@@ -236,6 +237,30 @@ fn fold_one(op: ReduceOp, dtype: DType, parts: &[Block]) -> Block {
         fold.fold(&[Part { region, block: p.clone() }]).unwrap();
     }
     fold.finish().unwrap()
+}
+
+/// Reductions along the first axis, of rows so wide that columns are taken in blocks.
+#[test]
+fn wide_rows() {
+    let rng = &mut Rng::with_seed(5);
+    let units = [Complex32::new(1.0, 1.0), Complex32::new(0.0, -1.0), Complex32::new(-1.0, 0.0), Complex32::new(0.5, -0.5)];
+    for (rows, columns) in [(1, 64), (3, 63), (8, 130), (9, 64), (17, 200), (40, 129)] {
+        // Of these all sums are exact, and all products within their range.
+        let all = ArrayD::from_shape_fn(IxDyn(&[rows, columns]), |_| units[rng.usize(..units.len())]);
+        let fold = |op: ReduceOp, of: &dyn Fn(Complex32, Complex32) -> Complex32| {
+            let kernel = Kernel::Reduce { function: op, axes: vec![0], segments: None };
+            let inputs = [ArrayType::new(DType::Complex64, vec![rows as u64, columns as u64])];
+            let output = ArrayType::new(DType::Complex64, vec![columns as u64]);
+            let node = Node { kernel: &kernel, inputs: &inputs, output: &output };
+            let mut fold = node.start_fold(&Region::full(&output.shape)).unwrap();
+            fold.fold(&[Part { region: Region::full(&inputs[0].shape), block: Block::Complex64(all.clone().into_shared()) }]).unwrap();
+            let Block::Complex64(got) = fold.finish().unwrap() else { panic!("{op:?}") };
+            let want = all.columns().into_iter().map(|column| column.iter().copied().reduce(of).unwrap());
+            assert!(got.iter().copied().eq(want), "{op:?} of {rows} rows of {columns}");
+        };
+        fold(ReduceOp::Sum, &|a, b| a + b);
+        fold(ReduceOp::Prod, &|a, b| a * b);
+    }
 }
 
 fn vector(xs: &[f64]) -> Block {
