@@ -116,7 +116,7 @@ impl<'a> Leaves<'a> {
         pass: &'a Pass,
         (piece, pieces): (&'a Region, usize),
     ) -> Leaves<'a> {
-        let wanted = if pieces > 1 { pass.needs(program, schedule, piece) } else { pass.demands.clone() };
+        let wanted = if pieces > 1 { schedule.needs(program, pass, piece) } else { pass.demands.clone() };
         let mut leaves = Leaves { arrays, program, schedule, pass, piece, pieces: pieces as u64, wanted, how: Vec::new() };
         let how = |k: usize| match leaves.array(k).map_or(Parts::No, |array| parts(array, &leaves.wanted[k])) {
             Parts::InOrder if !leaves.own_chunks(k) => Parts::No,
@@ -170,7 +170,7 @@ impl<'a> Leaves<'a> {
         let bands = Bands { banded, target: target.max(self.pass.target), order, ..Bands::none(self.how.len()) };
         let cut = bands.cut(self.pass, self.piece);
         let part = cut.get(cut.len() / 2)?;
-        let middle = self.pass.needs(self.program, self.schedule, &part);
+        let middle = self.schedule.needs(self.program, self.pass, &part);
         // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
         // read again.
         let limit = if self.how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
@@ -201,7 +201,7 @@ impl<'a> Leaves<'a> {
         }
         let cut = bands.cut(self.pass, self.piece);
         for i in [0, cut.len() / 2, cut.len().saturating_sub(2)] {
-            let needs = |i: usize| cut.get(i).map(|band| self.pass.needs(self.program, self.schedule, &band));
+            let needs = |i: usize| cut.get(i).map(|band| self.schedule.needs(self.program, self.pass, &band));
             let Some((one, next)) = needs(i).zip(needs(i + 1)) else { continue };
             leaves.retain(|&k| match (self.array(k), &one[k][..], &next[k][..]) {
                 (Some(array), [one], [next]) => span(array, one).1 < span(array, next).0,

@@ -195,7 +195,7 @@ fn pass_need(
     let some: Vec<Demands> = parts
         .iter()
         .filter(|_| bands.banded.contains(&true))
-        .flat_map(|part| bands.cut(pass, part).samples().map(|b| pass.needs(program, schedule, &b)).collect::<Vec<_>>())
+        .flat_map(|part| bands.cut(pass, part).samples().map(|b| schedule.needs(program, pass, &b)).collect::<Vec<_>>())
         .collect();
     let held = |k: usize| match bands.banded[k] {
         true => some.iter().map(|d| bytes_of(program, k, &d[k])).max().unwrap_or(0),

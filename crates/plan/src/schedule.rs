@@ -19,6 +19,9 @@ use chunkwise_types::{ChunkGrid, Region, unravel, volume};
 /// functions of float64 took 1.7 ns an element in tiles of 1 Ki, 1.3 in tiles of 4 Ki, 16 Ki and 64 Ki (AMD Zen 5, 1 MB of L2).
 pub const TILE_ELEMENTS: u64 = 1 << 16;
 
+/// How often a value may be computed again before it is worth another cut, or to be stored.
+pub const RECOMPUTE: f64 = 1.5;
+
 /// About the most tiles, or chunks, that a region is cut into.
 const MAX_PIECES: u64 = 1 << 20;
 
@@ -139,12 +142,6 @@ impl Pass {
     pub fn tiles_of(&self, part: &Region) -> Tiling {
         cut(part, self.target, &self.order)
     }
-
-    /// What the steps are needed at for a part of what is wanted.
-    pub fn needs(&self, program: &Program, schedule: &Schedule, part: &Region) -> Demands {
-        let wants: Vec<_> = self.wants.iter().map(|(k, _)| (*k, part.clone())).collect();
-        demands(program, &schedule.types, &wants)
-    }
 }
 
 /// The windows of a streamed step for a region of its value.
@@ -249,6 +246,12 @@ impl Schedule {
         self.pass(program, wants, same && !contraction, &reduced)
     }
 
+    /// What the steps are needed at for a part of what a pass wants.
+    pub fn needs(&self, program: &Program, pass: &Pass, part: &Region) -> Demands {
+        let wants: Vec<_> = pass.wants.iter().map(|(k, _)| (*k, part.clone())).collect();
+        demands(program, &self.types, &wants)
+    }
+
     /// The evaluation of the outputs, after all phases.
     pub fn output_pass(&self, program: &Program) -> Pass {
         let same = self.outputs.windows(2).all(|w| w[0].1 == w[1].1);
@@ -269,17 +272,39 @@ impl Schedule {
         touched.indices().filter_map(|index| grid.region(&index).intersect(whole)).collect()
     }
 
-    /// The axes in the order in which tiles are cut: leading axes first, but last those where half a region needs nearly as much as the
-    /// whole. The members of one group lie all over an axis, so tiles of one group each would compute its input once for every group.
-    fn cut_order(&self, program: &Program, d: &Demands, wants: &[(usize, Region)], whole: &Region, reduced: &[usize]) -> CutOrder {
-        let mut order: Vec<usize> = (0..whole.rank()).collect();
-        let groups =
-            program.steps.iter().zip(d).any(|(s, d)| !d.is_empty() && s.stream.is_none() && matches!(s.kernel, Some(Kernel::Group { .. })));
-        if !groups {
-            order.sort_by_key(|axis| reduced.contains(axis));
-            let kept = whole.rank() - reduced.iter().filter(|&&a| a < whole.rank()).count();
-            return CutOrder { axes: order, kept };
+    /// By step, how often the tiles of a pass compute the average element of a fold that is not streamed; 0 for all other steps.
+    pub fn recomputed(&self, program: &Program, pass: &Pass) -> Vec<f64> {
+        let volume = |regions: &[Region]| regions.iter().map(Region::volume).fold(0, u64::saturating_add);
+        let folds = |k: &usize| {
+            let (step, inputs) = (&program.steps[*k], &self.types[*k]);
+            let foldable = |kernel| Node { kernel, inputs, output: &step.ty }.foldable();
+            !pass.demands[*k].is_empty() && step.stream.is_none() && step.kernel.as_ref().is_some_and(foldable)
+        };
+        let folds: Vec<usize> = (0..program.steps.len()).filter(folds).collect();
+        let mut often = vec![0.0; program.steps.len()];
+        // Tiles at the ends need less.
+        let tile = pass.tiles.get(pass.tiles.len() / 2).filter(|_| !folds.is_empty());
+        let needs = tile.map(|tile| if pass.tiles.len() > 1 { self.needs(program, pass, &tile) } else { pass.demands.clone() });
+        for k in folds {
+            let one = needs.as_ref().map_or(0, |needs| volume(&needs[k]));
+            often[k] = one as f64 * pass.tiles.len() as f64 / volume(&pass.demands[k]).max(1) as f64;
         }
+        often
+    }
+
+    /// The axes in the order in which tiles are cut: leading axes first, those that are reduced last.
+    fn cut_order(&self, whole: &Region, reduced: &[usize]) -> CutOrder {
+        let mut axes: Vec<usize> = (0..whole.rank()).collect();
+        axes.sort_by_key(|axis| reduced.contains(axis));
+        let kept = whole.rank() - reduced.iter().filter(|&&a| a < whole.rank()).count();
+        CutOrder { axes, kept }
+    }
+
+    /// As [`Schedule::cut_order`], but last are the axes where half a region needs nearly as much as the whole. The members of one group
+    /// lie all over an axis, so tiles of one group each would compute its input once for every group; and tiles of `x - mean(x, axis=0)`
+    /// that are cut along the first axis would compute the mean once for every tile.
+    fn shared_last(&self, program: &Program, d: &Demands, wants: &[(usize, Region)], whole: &Region) -> CutOrder {
+        let mut order: Vec<usize> = (0..whole.rank()).collect();
         let needed = |d: &Demands| d.iter().flatten().map(Region::volume).max().unwrap_or(0);
         let all = needed(d);
         order.sort_by_cached_key(|&axis| {
@@ -311,9 +336,16 @@ impl Schedule {
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
         // A plan that nobody can run must still be weighed.
         let target = target.max(whole.volume() / MAX_PIECES);
-        let order = self.cut_order(program, &d, &wants, &whole, reduced);
+        let order = self.cut_order(&whole, reduced);
         let tiles = cut(&whole, target, &order);
-        Pass { wants, demands: d, tiles, target, order }
+        let mut pass = Pass { wants, demands: d, tiles, target, order };
+        let groups = |k: &usize| matches!(program.steps[*k].kernel, Some(Kernel::Group { .. }));
+        let often = self.recomputed(program, &pass);
+        if (0..often.len()).any(|k| often[k] > RECOMPUTE || often[k] > 0.0 && groups(&k)) {
+            pass.order = self.shared_last(program, &pass.demands, &pass.wants, &whole);
+            pass.tiles = cut(&whole, target, &pass.order);
+        }
+        pass
     }
 }
 

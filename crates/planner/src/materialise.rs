@@ -1,22 +1,23 @@
 //! Which folds are stored.
 //!
 //! Everything else fuses. A fold is stored when the tasks that consume it would together compute it more than once: `u - mean(u)`
-//! would read all of `u` in each of its tasks. A zonal mean inside the chunks that are there anyway is computed once, and fuses.
+//! would read all of `u` in each of its tasks. It is also stored when a single task would, for every step of another fold or for every
+//! tile: `max(abs(u - mean(u)))` would compute the mean for each chunk of `u` that the maximum takes. A zonal mean inside the chunks that
+//! are there anyway is computed once, and fuses.
 
 use crate::PlannerError;
 use crate::graph::Graph;
-use crate::stages::Draft;
+use crate::stages::{Draft, stream};
 use chunkwise_kernels::Kernel;
 use chunkwise_plan::demand::demands;
-
-/// How often a fold may be computed again before it is stored instead.
-const RECOMPUTE: f64 = 1.5;
+use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
+use chunkwise_types::Region;
 
 pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
     let mut k = 0;
     // Roots are appended while we look, so that what a stored node needs is looked at too.
     while k < draft.roots.len() {
-        while let Some(node) = recomputed(graph, draft, k) {
+        while let Some(node) = recomputed(graph, draft, k).or_else(|| recomputed_inside(graph, draft, k)) {
             let node = smallest(graph, draft, node);
             draft.store(graph, node)?;
         }
@@ -59,6 +60,32 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
         };
         ((tasks > 1 && (node.foldable() || decomposes) && again > RECOMPUTE) || blocks > 1).then(|| nodes[i])
     })
+}
+
+/// The fold nearest to the leaves that a single task of root `k` would compute again and again: for every step of a later fold, or for
+/// every tile.
+fn recomputed_inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
+    let root = &draft.roots[k];
+    let (mut program, nodes) = draft.program(graph, &[root.node]);
+    let volume = |regions: &[Region]| regions.iter().map(Region::volume).fold(0, u64::saturating_add);
+    let middle: Vec<u64> = root.tasks.counts().iter().map(|n| n / 2).collect();
+    let task = vec![(program.steps.len() - 1, root.tasks.region(&middle))];
+    let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
+    let all = demands(&program, &types, &task);
+    stream(graph, &mut program, &nodes, &[root.node]);
+    let schedule = Schedule::of_program(&program, task);
+    let steps = schedule.phases.iter().filter_map(|phase| {
+        let window = phase.windows.get(phase.windows.len() / 2)?;
+        Some((schedule.step_pass(&program, phase, window), phase.windows.len()))
+    });
+    let mut often = vec![0.0f64; program.steps.len()];
+    for (pass, times) in steps.chain([(schedule.output_pass(&program), 1)]) {
+        for (i, by_tiles) in schedule.recomputed(&program, &pass).into_iter().enumerate() {
+            let computed = by_tiles * volume(&pass.demands[i]) as f64 * times as f64;
+            often[i] = often[i].max(computed / volume(&all[i]).max(1) as f64);
+        }
+    }
+    (0..program.steps.len() - 1).find(|&i| often[i] > RECOMPUTE).map(|i| nodes[i])
 }
 
 /// Where the value of a fold is smallest: while a single element-wise operation uses it and the result is no larger, that result is

@@ -347,7 +347,7 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
 ///
 /// A fold is streamed unless what it reads is needed as well beside it, by the outputs or by a later fold: then the task holds it
 /// anyway, and streaming would read it twice.
-fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
+pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
     let n = program.steps.len();
     let fold: Vec<bool> = program
         .steps

@@ -272,7 +272,7 @@ impl Run<'_> {
             }
             let at = vec![piece.clone(); whole.len()];
             if tiles.bands.whole_pieces {
-                let demands = pass.needs(self.program, &schedule, &piece);
+                let demands = schedule.needs(self.program, &pass, &piece);
                 self.load(&demands, &tiles.bands, true, &mut known)?;
             }
             let shift = tiles.shift(&piece);

@@ -272,7 +272,7 @@ impl<'a> Tiles<'a> {
         let bytes = |k: usize, regions: &[Region]| memory::bytes_of(self.program, k, regions);
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let band = |band: Region| {
-            let demands = self.pass.needs(self.program, self.schedule, &band);
+            let demands = self.schedule.needs(self.program, self.pass, &band);
             let leaves = sum(&mut self.leaves.iter().map(|&k| bytes(k, &demands[k])));
             let values = sum(&mut self.pass.wants.iter().map(|(k, _)| bytes(*k, std::slice::from_ref(&band))));
             // Values wait for their turn: its own, and now those of the thread that it helps as well. Some are views of their leaves.
@@ -358,7 +358,7 @@ impl<'a> Tiles<'a> {
 
     /// Reads what one band needs in place of what the one before needed.
     fn read(&self, band: &Region, cursors: &mut Cursors, known: &mut Known, stats: &mut ReadStats) -> Result<(), StorageError> {
-        let demands: Demands = self.pass.needs(self.program, self.schedule, band);
+        let demands: Demands = self.schedule.needs(self.program, self.pass, band);
         for &k in &self.leaves {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };

@@ -1,0 +1,62 @@
+"""Reductions of what other reductions gave, over arrays that no task can hold: each is computed once, and the input is read once for each."""
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+from harness import chunkwise, read_array, write_pipeline
+from zarr.codecs import BloscCodec, ZstdCodec
+
+SHAPE = (60, 500, 700)
+CODECS = {"raw": None, "lz4": BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"), "zstd": ZstdCodec(level=1)}
+# Expression, the same in NumPy, how often the input may be read.
+WORK = {
+    "largest deviation": ("max(abs(x - mean(x)))", lambda x: np.abs(x - x.mean()).max(), 2),
+    "mean deviation": ("mean(abs(x - mean(x, axis=0)))", lambda x: np.abs(x - x.mean(axis=0)).mean(), 2),
+    "squares": ("sum((x - mean(x, axis=0)) ** 2, axis=0)", lambda x: ((x - x.mean(axis=0)) ** 2).sum(axis=0), 2),
+    "scaled": ("max(x / sum(x, axis=0), axis=[1, 2])", lambda x: (x / x.sum(axis=0)).max(axis=(1, 2)), 2),
+    "where": ("argmax(x - max(x, axis=0) / 2)", lambda x: (x - x.max(axis=0) / 2).argmax(), 2),
+    "three": (
+        "max(abs(x - mean(x, axis=0)) / mean(abs(x - mean(x, axis=0)), axis=0))",
+        lambda x: (np.abs(x - x.mean(axis=0)) / np.abs(x - x.mean(axis=0)).mean(axis=0)).max(),
+        3,
+    ),
+    "centred twice": (
+        "x - mean(x, axis=0) - mean(x, axis=1, keepdims=True)",
+        lambda x: x - x.mean(axis=0) - x.mean(axis=1, keepdims=True),
+        4,
+    ),
+    # The rows of a chunk are all that its means need: one reading.
+    "zonal": ("mean(abs(x - mean(x, axis=2, keepdims=True)), axis=0)", lambda x: np.abs(x - x.mean(axis=2, keepdims=True)).mean(axis=0), 1),
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("name", WORK)
+def test_each_is_computed_once(tmp_path, name, codec):
+    expression, function, times = WORK[name]
+    values = np.random.default_rng(7).integers(1, 1000, SHAPE).astype("float64")
+    array = zarr.create_array(str(tmp_path / "x"), shape=SHAPE, chunks=(4, 250, 700), dtype="float64", compressors=CODECS[codec])
+    array[...] = values
+    size = sum(path.stat().st_size for path in (tmp_path / "x" / "c").rglob("*") if path.is_file())
+    pipeline = write_pipeline(tmp_path, {"x": "x"}, {}, {"r": expression})
+    report = chunkwise("run", pipeline, "--allowed-mem", "150MB", "--json").ok().report
+    assert report["peak_memory"] < 150e6
+    np.testing.assert_allclose(read_array(tmp_path / "r"), function(values), rtol=1e-12, atol=1e-9)
+    # And what is stored between the stages. Tasks with a part of a chunk read blocks, or all of it, more than once.
+    least = times * size + 60e6
+    assert report["bytes_read"] < least * (1.1 if codec == "raw" else 2.6), report["bytes_read"] / size
+
+
+@pytest.mark.parametrize("expression", ["max(abs(x - mean(x)))", "x - mean(x, axis=0) - mean(x, axis=[1, 2], keepdims=True)"])
+def test_tiles_of_one_chunk_do_not_compute_a_mean_again(tmp_path, expression):
+    """A task that holds all of the input would compute the mean for each of its tiles: it is stored, although that is another stage."""
+    zarr.create_array(str(tmp_path / "x"), shape=SHAPE, chunks=SHAPE, dtype="float64", compressors=None)
+    pipeline = write_pipeline(tmp_path, {"x": "x"}, {}, {"r": expression})
+    plan = json.loads(chunkwise("plan", pipeline, "--allowed-mem", "4GB", "--workers", 1, "--format", "json").ok().stdout)
+    assert len(plan["stages"]) >= 2
+    # Where tiles can be cut so that none needs what another one computes, nothing is stored.
+    fused = write_pipeline(tmp_path, {"x": "x"}, {}, {"r": {"array": "x - mean(x, axis=0)", "chunks": list(SHAPE)}})
+    plan = json.loads(chunkwise("plan", fused, "--allowed-mem", "4GB", "--workers", 1, "--format", "json").ok().stdout)
+    assert len(plan["stages"]) == 1
