@@ -7,8 +7,10 @@
 
 use crate::demand::Demands;
 use crate::memory::{self, bytes_of, keeps};
+use crate::runs::fetched;
 use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
+use chunkwise_kernels::{AxisMap, Kernel};
 use chunkwise_types::{Region, ravel};
 use std::collections::BTreeMap;
 
@@ -79,7 +81,10 @@ impl Bands {
             return found;
         }
         leaves.how.iter_mut().filter(|how| **how == Parts::InOrder).for_each(|how| *how = Parts::No);
-        leaves.bands(SCATTERED_BYTES, None, &|_, _| true).unwrap_or_else(|| leaves.whole_pieces())
+        // The order of the tiles, or that of the elements in a file; what is wanted may be transposed.
+        let orders = [None, Some(CutOrder::in_memory(piece.rank())), Some(CutOrder::transposed(piece.rank()))];
+        let scattered = |order| leaves.bands(SCATTERED_BYTES, order, &|_, _| true);
+        orders.into_iter().find_map(scattered).unwrap_or_else(|| leaves.whole_pieces())
     }
 
     /// No bands of these many steps.
@@ -159,6 +164,15 @@ impl<'a> Leaves<'a> {
         banded.map(|k| bytes_of(self.program, k, &demands[k])).fold(0, u64::saturating_add)
     }
 
+    /// Bytes that are fetched for the leaves that are read in bands.
+    fn fetched(&self, demands: &Demands) -> f64 {
+        let of = |k: usize| match (self.array(k), self.how[k]) {
+            (Some(array), Parts::Ranges) => demands[k].iter().map(|region| fetched(array, region)).sum(),
+            _ => bytes_of(self.program, k, &demands[k]) as f64,
+        };
+        (0..demands.len()).filter(|&k| self.how[k] != Parts::No).map(of).sum()
+    }
+
     /// Bands of some bytes; `None` if they are not worth it, or what is needed for one is not `orderly`.
     fn bands(&self, size: u64, order: Option<CutOrder>, orderly: &dyn Fn(usize, &[Region]) -> bool) -> Option<Bands> {
         let all = self.bytes(&self.wanted);
@@ -171,12 +185,12 @@ impl<'a> Leaves<'a> {
         let cut = bands.cut(self.pass, self.piece);
         let part = cut.get(cut.len() / 2)?;
         let middle = self.schedule.needs(self.program, self.pass, &part);
-        // Halos are read again by the next band, and some kernels need all of an axis for any part of it. What comes in order cannot be
-        // read again.
+        // Halos are read again by the next band, as is what lies between short runs, and some kernels need all of an axis for any part of
+        // it. What comes in order cannot be read again.
         let limit = if self.how.contains(&Parts::InOrder) { 65.0 / 64.0 } else { 9.0 / 8.0 };
-        let again = self.bytes(&middle) as f64 / part.volume().max(1) as f64 * self.piece.volume() as f64;
+        let again = self.fetched(&middle) / part.volume().max(1) as f64 * self.piece.volume() as f64;
         let ordered = (0..self.how.len()).filter(|&k| bands.banded[k]).all(|k| orderly(k, &middle[k]));
-        (ordered && again <= limit * all as f64).then_some(bands)
+        (ordered && again <= limit * self.fetched(&self.wanted)).then_some(bands)
     }
 
     /// Bands that go through chunks in their order, those of streams as they are decoded.
@@ -196,11 +210,17 @@ impl<'a> Leaves<'a> {
 
     /// Those of some leaves through whose chunks bands go in one direction: a stream does not go back.
     fn onward(&self, bands: &Bands, mut leaves: Vec<usize>) -> Vec<usize> {
-        if leaves.is_empty() {
-            return leaves;
+        // These may go back anywhere, other maps where an axis goes on.
+        let jumps = |map: &AxisMap| matches!(map, AxisMap::Take(_) | AxisMap::Pad { .. } | AxisMap::Roll { .. });
+        let gathers = |k: usize| match &self.program.steps[k].kernel {
+            Some(Kernel::Gather { axes, .. }) => !self.wanted[k].is_empty() && axes.iter().any(jumps),
+            _ => false,
+        };
+        if leaves.is_empty() || (0..self.how.len()).any(gathers) {
+            return Vec::new();
         }
         let cut = bands.cut(self.pass, self.piece);
-        for i in [0, cut.len() / 2, cut.len().saturating_sub(2)] {
+        for i in cut.turns() {
             let needs = |i: usize| cut.get(i).map(|band| self.schedule.needs(self.program, self.pass, &band));
             let Some((one, next)) = needs(i).zip(needs(i + 1)) else { continue };
             leaves.retain(|&k| match (self.array(k), &one[k][..], &next[k][..]) {

@@ -11,6 +11,7 @@ pub mod demand;
 mod error;
 mod format;
 pub mod memory;
+pub mod runs;
 pub mod schedule;
 mod validate;
 mod zstd;

@@ -74,6 +74,11 @@ impl CutOrder {
     pub(crate) fn in_memory(rank: usize) -> CutOrder {
         CutOrder { axes: (0..rank).collect(), kept: 0 }
     }
+
+    /// As [`CutOrder::in_memory`], of what is stored with its axes reversed.
+    pub(crate) fn transposed(rank: usize) -> CutOrder {
+        CutOrder { axes: (0..rank).rev().collect(), kept: 0 }
+    }
 }
 
 /// Elements of the kept axes of a tile that are worth going through together.
@@ -129,6 +134,14 @@ impl Tiling {
     /// The first tile, which is a largest one, and one in the middle.
     pub fn samples(&self) -> impl Iterator<Item = Region> {
         [self.get(0), self.get(self.len() / 2)].into_iter().flatten()
+    }
+
+    /// For each axis some tiles after which it goes on, and the axes after it start again.
+    pub(crate) fn turns(&self) -> impl Iterator<Item = usize> {
+        (0..self.tile.len()).filter(|&axis| self.count(axis) > 1).flat_map(|axis| {
+            let inner = (axis + 1..self.tile.len()).map(|axis| self.count(axis)).fold(1, u64::saturating_mul);
+            [1, self.count(axis) / 2, self.count(axis) - 1].map(|n| usize::try_from(inner.saturating_mul(n)).unwrap_or(usize::MAX) - 1)
+        })
     }
 
     /// Every tile.
@@ -379,6 +392,53 @@ pub(crate) fn cut(whole: &Region, target: u64, order: &CutOrder) -> Tiling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
+    use chunkwise_kernels::{ElementOp, ReduceOp, ViewAxis};
+    use chunkwise_types::DType;
+
+    /// `x - mean(x)`, but for the division, over some axes of a large array.
+    fn deviation(axes: &[usize], ty: &ArrayType) -> Program {
+        let kept: Vec<usize> = (0..ty.shape.len()).filter(|i| !axes.contains(i)).collect();
+        let sums = ArrayType::new(ty.dtype, kept.iter().map(|&i| ty.shape[i]).collect::<Vec<_>>());
+        let back = (0..ty.shape.len()).map(|i| kept.iter().position(|&k| k == i).map_or(ViewAxis::New, ViewAxis::In));
+        let step = |kernel: Option<Kernel>, inputs: Vec<usize>, ty: &ArrayType| Step {
+            read: kernel.is_none().then(|| "x".to_string()),
+            kernel,
+            inputs,
+            ty: ty.clone(),
+            stream: None,
+        };
+        let steps = vec![
+            step(None, vec![], ty),
+            step(Some(Kernel::Reduce { function: ReduceOp::Sum, axes: axes.to_vec(), segments: None }), vec![0], &sums),
+            step(Some(Kernel::View { axes: back.collect() }), vec![1], ty),
+            step(Some(Kernel::Element { function: ElementOp::Subtract }), vec![0, 2], ty),
+        ];
+        Program { steps }
+    }
+
+    #[test]
+    fn tiles_are_cut_where_no_fold_is_computed_again() {
+        let ty = ArrayType::new(DType::Float32, vec![40, 200, 300]);
+        for (axes, often) in [(vec![0], 1.0), (vec![2], 1.0), (vec![0, 1], 1.0), (vec![1, 2], 1.0), (vec![0, 1, 2], 37.0)] {
+            let program = deviation(&axes, &ty);
+            let schedule = Schedule::of_program(&program, vec![(3, Region::full(&ty.shape))]);
+            let pass = schedule.output_pass(&program);
+            assert!(pass.tiles.len() > 16);
+            let found = schedule.recomputed(&program, &pass);
+            assert!(found[1] >= 1.0 && found[1] <= often * 1.2 && found[0] + found[2] + found[3] == 0.0, "{axes:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn turns_are_where_an_axis_goes_on() {
+        let tiling = Tiling { whole: Region::full(&[4, 1, 6]), tile: vec![2, 1, 2] };
+        let mut found: Vec<usize> = tiling.turns().collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, [0, 1, 2]);
+        assert_eq!(Tiling::uncut(Region::full(&[4])).turns().count(), 0);
+    }
 
     #[test]
     fn tiles_cover_every_element_once() {

@@ -1,13 +1,11 @@
 //! Bytes and requests of a stage, from its middle task and those at the ends of its axes.
 
 use crate::stages::Draft;
+use chunkwise_plan::runs::{GAP, runs};
 use chunkwise_plan::schedule::Schedule;
 use chunkwise_plan::{Cost, PlanArray, Stage, memory};
 use chunkwise_types::{ChunkGrid, Region};
 use std::collections::BTreeMap;
-
-/// Runs of a raw chunk that are nearer to each other than this are read as one.
-const GAP: f64 = 65536.0;
 
 /// What all tasks of a stage read of one array.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,26 +62,6 @@ fn in_blocks(whole: &[u64], part: &[u64], item: f64, block: f64) -> f64 {
     let all = whole.iter().map(|&n| n as f64).product::<f64>() * item;
     // Wherever a run starts in its block, one more than it fills.
     (count * (read + block)).min(all)
-}
-
-/// The runs of a box of `part` elements in a dense C-order block of `whole`, joined where less than `gap` bytes are between them: how
-/// many, and the bytes of each.
-fn runs(whole: &[u64], part: &[u64], item: f64, gap: f64) -> (f64, f64) {
-    // One repetition along an axis: the bytes that are read of it, and the bytes to the next.
-    let (mut read, mut pitch, mut count, mut apart) = (item, item, 1f64, false);
-    for (&whole, &part) in whole.iter().zip(part).rev() {
-        if part > 1 {
-            // Further out gaps only grow.
-            apart |= pitch - read > gap;
-            if apart {
-                count *= part as f64;
-            } else {
-                read += (part - 1) as f64 * pitch;
-            }
-        }
-        pitch *= whole as f64;
-    }
-    (count, read)
 }
 
 /// For each axis, how much of the blocks that a region touches is in it, and how many blocks that is true of. Lengths are those of

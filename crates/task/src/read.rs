@@ -2,12 +2,12 @@
 
 use crate::TaskContext;
 use chunkwise_kernels::borrow;
-use chunkwise_plan::memory;
-use chunkwise_storage::{ReadStats, StorageError};
+use chunkwise_plan::{memory, runs};
+use chunkwise_storage::{READ_BUFFER, READ_GAP, ReadStats, StorageError};
 use chunkwise_types::Region;
 
-// The projection counts the buffers that storage reads through.
-const _: () = assert!(memory::READ_BUFFER == chunkwise_storage::READ_BUFFER);
+// The projection counts the buffers that storage reads through, and bands are cut by what it reads at once.
+const _: () = assert!(memory::READ_BUFFER == READ_BUFFER && runs::GAP as u64 == READ_GAP);
 
 /// Regions of less than this are not worth another thread.
 const WORTHWHILE: usize = 8 << 20;
