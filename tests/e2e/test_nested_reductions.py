@@ -27,6 +27,10 @@ WORK = {
         lambda x: x - x.mean(axis=0) - x.mean(axis=1, keepdims=True),
         4,
     ),
+    "largest mean": ("max(mean(x, axis=[1, 2]))", lambda x: x.mean(axis=(1, 2)).max(), 1),
+    "mean of largest": ("mean(max(x, axis=0) - min(x, axis=0))", lambda x: (x.max(axis=0) - x.min(axis=0)).mean(), 2),
+    "sum of rows": ("max(sum(x * x, axis=2))", lambda x: (x * x).sum(axis=2).max(), 1),
+    "spread of means": ("std(mean(x, axis=[0, 1]))", lambda x: x.mean(axis=(0, 1)).std(), 1),
     # The rows of a chunk are all that its means need: one reading.
     "zonal": ("mean(abs(x - mean(x, axis=2, keepdims=True)), axis=0)", lambda x: np.abs(x - x.mean(axis=2, keepdims=True)).mean(axis=0), 1),
 }

@@ -2,14 +2,17 @@
 //!
 //! Everything else fuses. A fold is stored when the tasks that consume it would together compute it more than once: `u - mean(u)`
 //! would read all of `u` in each of its tasks. It is also stored when a single task would, for every step of another fold or for every
-//! tile: `max(abs(u - mean(u)))` would compute the mean for each chunk of `u` that the maximum takes. A zonal mean inside the chunks that
-//! are there anyway is computed once, and fuses.
+//! tile: `max(abs(u - mean(u)))` would compute the mean for each chunk of `u` that the maximum takes. And a fold of much that is finished
+//! before another one begins is stored, so that it has tasks of its own: `max(mean(u, axis=0))`. A zonal mean inside the chunks that are
+//! there anyway is computed once, and fuses.
 
 use crate::PlannerError;
 use crate::graph::Graph;
+use crate::split::SMALL;
 use crate::stages::{Draft, stream};
 use chunkwise_kernels::Kernel;
 use chunkwise_plan::demand::demands;
+use chunkwise_plan::memory;
 use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
 use chunkwise_types::Region;
 
@@ -17,7 +20,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     let mut k = 0;
     // Roots are appended while we look, so that what a stored node needs is looked at too.
     while k < draft.roots.len() {
-        while let Some(node) = recomputed(graph, draft, k).or_else(|| recomputed_inside(graph, draft, k)) {
+        while let Some(node) = recomputed(graph, draft, k).or_else(|| inside(graph, draft, k)) {
             let node = smallest(graph, draft, node);
             draft.store(graph, node)?;
         }
@@ -62,9 +65,9 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     })
 }
 
-/// The fold nearest to the leaves that a single task of root `k` would compute again and again: for every step of a later fold, or for
-/// every tile.
-fn recomputed_inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
+/// The fold nearest to the leaves that a single task of root `k` would compute again and again, for every step of a later fold or for
+/// every tile; or for which it would read much before a later fold begins.
+fn inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
     let (mut program, nodes) = draft.program(graph, &[root.node]);
     let volume = |regions: &[Region]| regions.iter().map(Region::volume).fold(0, u64::saturating_add);
@@ -72,7 +75,28 @@ fn recomputed_inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let task = vec![(program.steps.len() - 1, root.tasks.region(&middle))];
     let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
     let all = demands(&program, &types, &task);
+    let fused = program.clone();
     stream(graph, &mut program, &nodes, &[root.node]);
+    let before = |i: usize| {
+        let mut above = vec![false; fused.steps.len()];
+        let mut folds = false;
+        for (j, step) in fused.steps.iter().enumerate().skip(i + 1) {
+            above[j] = step.inputs.iter().any(|&input| input == i || above[input]);
+            let node = |kernel| chunkwise_kernels::Node { kernel, inputs: &types[j], output: &step.ty };
+            folds |= above[j] && step.kernel.as_ref().is_some_and(|kernel| node(kernel).foldable());
+        }
+        folds
+    };
+    let most = SMALL.min(draft.target());
+    let much = |i: usize| {
+        let needs = demands(&fused, &types, &all[i].iter().map(|region| (i, region.clone())).collect::<Vec<_>>());
+        let leaves = (0..i).filter(|&k| fused.steps[k].read.is_some());
+        leaves.map(|k| memory::bytes_of(&fused, k, &needs[k])).fold(0, u64::saturating_add) > most
+    };
+    let streamed = |i: &usize| program.steps[*i].stream.is_some();
+    if let Some(first) = (0..program.steps.len()).filter(streamed).find(|&i| before(i) && much(i)) {
+        return Some(nodes[first]);
+    }
     let schedule = Schedule::of_program(&program, task);
     let steps = schedule.phases.iter().filter_map(|phase| {
         let window = phase.windows.get(phase.windows.len() / 2)?;

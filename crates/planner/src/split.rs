@@ -10,7 +10,7 @@ use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
 
 /// Less input than this is not worth a second round.
-const SMALL: u64 = 64 << 20;
+pub(crate) const SMALL: u64 = 64 << 20;
 
 pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
     let mut s = 0;

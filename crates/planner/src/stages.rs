@@ -3,8 +3,10 @@
 use crate::graph::Graph;
 use crate::{PlannerError, Request};
 use chunkwise_kernels::Node;
+use chunkwise_plan::demand::demands;
+use chunkwise_plan::schedule::TILE_ELEMENTS;
 use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
-use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
+use chunkwise_types::{AxisChunks, ChunkGrid, Region, Scalar, volume};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A value that is stored.
@@ -348,12 +350,12 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
 /// A fold is streamed unless what it reads is needed as well beside it, by the outputs or by a later fold: then the task holds it
 /// anyway, and streaming would read it twice.
 pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
-    let n = program.steps.len();
+    let (given, n) = (program.clone(), program.steps.len());
     let fold: Vec<bool> = program
         .steps
         .iter()
         .map(|s| {
-            let inputs = program.input_types(s);
+            let inputs = given.input_types(s);
             s.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &inputs, output: &s.ty }.foldable())
         })
         .collect();
@@ -363,49 +365,55 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
             if !seen.insert(k) {
                 continue;
             }
-            if program.steps[k].read.is_some() {
+            if given.steps[k].read.is_some() {
                 found.insert(k);
             } else if through(k) {
-                stack.extend(program.steps[k].inputs.iter().copied());
+                stack.extend(given.steps[k].inputs.iter().copied());
             }
         }
         found
     };
     let roots: Vec<usize> = outputs.iter().filter_map(|o| order.iter().position(|k| k == o)).collect();
     let above_outputs = leaves(&roots, &|k| !fold[k]);
-    let mut streams = Vec::new();
+    let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
     for w in (0..n).filter(|&w| fold[w]) {
-        let own = leaves(&program.steps[w].inputs, &|_| true);
+        let own = leaves(&given.steps[w].inputs, &|_| true);
         let mut below = vec![false; n];
         for k in w + 1..n {
-            below[k] = program.steps[k].inputs.iter().any(|&i| i == w || below[i]);
+            below[k] = given.steps[k].inputs.iter().any(|&i| i == w || below[i]);
         }
-        let beside =
-            (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&program.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
+        let beside = (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&given.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
         if !above_outputs.is_disjoint(&own) || beside {
             continue;
         }
-        let step = &program.steps[w];
-        let inputs = program.input_types(step);
+        let step = &given.steps[w];
         let Some(kernel) = &step.kernel else { continue };
-        let node = Node { kernel, inputs: &inputs, output: &step.ty };
-        let cuts = cuts(graph, &node, kernel, &step.inputs.iter().map(|&i| order[i]).collect::<Vec<_>>());
+        let node = Node { kernel, inputs: &types[w], output: &step.ty };
+        // What is read for some regions of the inputs: of the row sums of a matrix a chunk is small, but all of the rows are read for it.
+        let read = |regions: &mut dyn Iterator<Item = Region>| {
+            let wants: Vec<_> = step.inputs.iter().copied().zip(regions).collect();
+            let needs = demands(program, &types, &wants);
+            let leaves = (0..n).filter(|&k| given.steps[k].read.is_some());
+            leaves.map(|k| memory::bytes_of(program, k, &needs[k])).fold(0, u64::saturating_add)
+        };
+        let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
+        let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
+        let cuts = cuts(graph, &node, kernel, &nodes, chunk);
         // Also where all is in one chunk, if a single element of the result needs more than a tile: tiles of the result are no help then.
-        let large = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n)) > chunkwise_plan::schedule::TILE_ELEMENTS;
+        let large = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n)) > TILE_ELEMENTS
+            || read(&mut types[w].iter().map(|ty| Region::full(&ty.shape))) > STEP_BYTES.saturating_mul(volume(&step.ty.shape));
         if large || cuts.iter().any(|c| c.count() > 1) {
-            streams.push((w, cuts));
+            program.steps[w].stream = Some(cuts);
         }
-    }
-    for (w, cuts) in streams {
-        program.steps[w].stream = Some(cuts);
     }
 }
 
 /// Bytes that one step of a fold should read at least.
 const STEP_BYTES: u64 = 8 << 20;
 
-/// Where the contracted indices of a fold are cut: at the chunks of what it reads, tiny chunks grouped.
-fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inputs: &[usize]) -> Vec<AxisChunks> {
+/// Where the contracted indices of a fold are cut: at the chunks of its inputs, tiny ones grouped. For a chunk of each input `read` bytes
+/// are read.
+fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inputs: &[usize], read: u64) -> Vec<AxisChunks> {
     use chunkwise_kernels::Kernel;
     let axis_of = |input: usize, axis: usize| graph.nodes[inputs[input]].chunks.0[axis].clone();
     let mut cuts: Vec<AxisChunks> = match kernel {
@@ -434,9 +442,8 @@ fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inpu
         }
         _ => Vec::new(),
     };
-    let chunk = |g: &chunkwise_types::ChunkGrid| chunkwise_types::volume(&g.max_shape());
-    let mut bytes: u64 =
-        inputs.iter().map(|&i| chunk(&graph.nodes[i].chunks).saturating_mul(graph.nodes[i].ty.dtype.size())).sum::<u64>().max(1);
+    let chunk = |i: usize| volume(&graph.nodes[i].chunks.max_shape()).saturating_mul(graph.nodes[i].ty.dtype.size());
+    let mut bytes = inputs.iter().map(|&i| chunk(i)).fold(0, u64::saturating_add).max(read).max(1);
     for cut in cuts.iter_mut().rev() {
         if let AxisChunks::Regular { len, size } = cut
             && bytes < STEP_BYTES
