@@ -97,8 +97,8 @@ impl<'a> Readiness<'a> {
             })
         };
         for phase in &schedule.phases {
-            for window in &phase.windows {
-                if let Some(b) = missing(&schedule.step_pass(&s.program, phase, window).demands) {
+            for window in phase.windows.iter() {
+                if let Some(b) = missing(&schedule.step_pass(&s.program, phase, &window).demands) {
                     return Some(b);
                 }
             }

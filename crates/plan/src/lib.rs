@@ -14,6 +14,7 @@ pub mod memory;
 pub mod runs;
 pub mod schedule;
 mod validate;
+pub mod windows;
 mod zstd;
 
 pub use error::PlanError;

@@ -312,15 +312,15 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
             .filter_map(|(k, region)| {
                 let step = &program.steps[*k];
                 let node = Node { kernel: step.kernel.as_ref()?, inputs: &schedule.types[*k], output: &step.ty };
-                let window = phase.windows.first().cloned();
+                let window = phase.windows.get(0);
                 let demanded: Vec<u64> = node.demand(region, window.as_ref()).iter().map(|d| d.region.volume()).collect();
                 Some(node.accumulator(region).saturating_add(node.fold_scratch(&demanded)))
             })
             .fold(0, u64::saturating_add);
         let n = phase.windows.len();
         // Largest windows sit at either end or inside: first, second, middle and last are all shapes of a regular cut.
-        for w in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter(|&w| w < n) {
-            let pass = schedule.step_pass(program, phase, &phase.windows[w]);
+        for window in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter_map(|w| phase.windows.get(w)) {
+            let pass = schedule.step_pass(program, phase, &window);
             let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &whole(&pass), &whole(&pass));
             let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
             keep(Need { leaves, reading, accumulators: held.saturating_add(acc), tile, outputs: 0, writing: 0, total }, &mut worst);

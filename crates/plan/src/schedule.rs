@@ -11,9 +11,10 @@
 //! kernels passes over memory once and its temporaries are small.
 
 use crate::demand::{Demands, demands};
+use crate::windows::Windows;
 use crate::{Program, Stage};
 use chunkwise_kernels::{ArrayType, Kernel, Node, Window};
-use chunkwise_types::{ChunkGrid, Region, unravel, volume};
+use chunkwise_types::{ChunkGrid, Region, volume};
 
 /// Elements that the widest step of a tile should have. A fused program makes its own strips, so it is indifferent to the tile: twelve
 /// functions of float64 took 1.7 ns an element in tiles of 1 Ki, 1.3 in tiles of 4 Ki, 16 Ki and 64 Ki (AMD Zen 5, 1 MB of L2).
@@ -31,7 +32,7 @@ pub struct Phase {
     /// The streamed steps, each with the region of its value that is needed.
     pub folds: Vec<(usize, Region)>,
     /// The windows, the same for all of them.
-    pub windows: Vec<Window>,
+    pub windows: Windows,
 }
 
 /// The evaluation of one task.
@@ -157,29 +158,6 @@ impl Pass {
     }
 }
 
-/// The windows of a streamed step for a region of its value.
-fn windows(node: &Node<'_>, stream: &[chunkwise_types::AxisChunks], region: &Region) -> Vec<Window> {
-    let cuts: Vec<Vec<(u64, u64)>> = node
-        .window(region)
-        .iter()
-        .zip(stream)
-        .map(|(&(start, len), axis)| {
-            axis.touched(start, len)
-                .map(|c| {
-                    let (s, l) = axis.bounds(c);
-                    let (a, b) = (s.max(start), (s + l).min(start + len));
-                    (a, b - a)
-                })
-                .collect()
-        })
-        .collect();
-    let counts: Vec<u64> = cuts.iter().map(|c| c.len() as u64).collect();
-    (0..volume(&counts))
-        .map(|k| unravel(k, &counts).iter().zip(&cuts).map(|(&i, c)| c[i as usize]).collect())
-        .filter(|window| !node.skips(region, window))
-        .collect()
-}
-
 impl Schedule {
     /// The schedule of a task that writes these regions of the stage's outputs.
     pub fn new(stage: &Stage, regions: &[Region]) -> Schedule {
@@ -227,7 +205,7 @@ impl Schedule {
                 continue;
             };
             let node = Node { kernel, inputs: &types[k], output: &program.steps[k].ty };
-            let w = windows(&node, stream, region);
+            let w = Windows::new(&node, stream, region);
             match phases.iter_mut().find(|(l, p)| *l == level[k] && p.windows == w) {
                 Some((_, p)) => p.folds.push((k, region.clone())),
                 None => phases.push((level[k], Phase { folds: vec![(k, region.clone())], windows: w })),
@@ -394,7 +372,7 @@ mod tests {
     use super::*;
     use crate::Step;
     use chunkwise_kernels::{ElementOp, ReduceOp, ViewAxis};
-    use chunkwise_types::DType;
+    use chunkwise_types::{DType, unravel};
 
     /// `x - mean(x)`, but for the division, over some axes of a large array.
     fn deviation(axes: &[usize], ty: &ArrayType) -> Program {

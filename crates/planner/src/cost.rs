@@ -183,9 +183,8 @@ fn sums<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage, tasks: &[(u6
         for phase in &schedule.phases {
             // Long streams are sampled: their steps are alike.
             let (n, sample) = (phase.windows.len(), phase.windows.len().min(16));
-            for i in 0..sample {
-                let window = &phase.windows[i * n / sample];
-                pass(schedule.step_pass(&stage.program, phase, window).demands, times * n as f64 / sample as f64);
+            for window in (0..sample).filter_map(|i| phase.windows.get(i.saturating_mul(n) / sample)) {
+                pass(schedule.step_pass(&stage.program, phase, &window).demands, times * n as f64 / sample as f64);
             }
         }
         pass(schedule.output_pass(&stage.program).demands, times);

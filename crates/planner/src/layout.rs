@@ -36,8 +36,8 @@ pub(crate) fn demanded(stage: &Stage, array: &str) -> Option<Vec<u64>> {
     };
     for phase in &schedule.phases {
         let n = phase.windows.len();
-        for k in (0..n.min(16)).map(|i| i * n / n.min(16)) {
-            look(&schedule.step_pass(&stage.program, phase, &phase.windows[k]));
+        for window in (0..n.min(16)).filter_map(|i| phase.windows.get(i.saturating_mul(n) / n.min(16))) {
+            look(&schedule.step_pass(&stage.program, phase, &window));
         }
     }
     look(&schedule.output_pass(&stage.program));

@@ -100,7 +100,7 @@ fn inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let schedule = Schedule::of_program(&program, task);
     let steps = schedule.phases.iter().filter_map(|phase| {
         let window = phase.windows.get(phase.windows.len() / 2)?;
-        Some((schedule.step_pass(&program, phase, window), phase.windows.len()))
+        Some((schedule.step_pass(&program, phase, &window), phase.windows.len()))
     });
     let mut often = vec![0.0f64; program.steps.len()];
     for (pass, times) in steps.chain([(schedule.output_pass(&program), 1)]) {

@@ -104,7 +104,8 @@ impl Run<'_> {
         let arrays = &self.ctx.plan.arrays;
         let last = (window + LOOK_AHEAD).min(phase.windows.len().saturating_sub(1));
         while until.0 < last && self.readers.values().any(Reader::has_room) {
-            let demands = schedule.step_pass(self.program, phase, &phase.windows[until.0 + 1]).demands;
+            let Some(next) = phase.windows.get(until.0 + 1) else { break };
+            let demands = schedule.step_pass(self.program, phase, &next).demands;
             for (&k, reader) in &mut self.readers {
                 // What is kept is not read again: see `load`.
                 let kept = demands[k] == until.1[k] && self.program.steps[k].read.as_ref().is_some_and(|n| memory::keeps(&arrays[n]));
@@ -224,7 +225,7 @@ impl Run<'_> {
             };
             let mut announced = None;
             for (w, window) in phase.windows.iter().enumerate() {
-                let pass = schedule.step_pass(self.program, phase, window);
+                let pass = schedule.step_pass(self.program, phase, &window);
                 let pieces: Vec<Region> = pass.wants.first().map(|(_, r)| r.clone()).into_iter().collect();
                 let tiles = Tiles::new(self.ctx, program, &schedule, &pass, (&pieces, true), &self.order);
                 let mut prepared = tiles.prepare().map_err(|(k, e)| self.kernel(k)(e))?;
