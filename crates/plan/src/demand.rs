@@ -16,6 +16,23 @@ impl Program {
     pub fn input_types(&self, step: &Step) -> Vec<ArrayType> {
         step.inputs.iter().map(|&i| self.steps[i].ty.clone()).collect()
     }
+
+    /// For each step, whether it depends on step `k`.
+    pub fn dependents(&self, k: usize) -> Vec<bool> {
+        let mut found = vec![false; self.steps.len()];
+        for (i, step) in self.steps.iter().enumerate().skip(k + 1) {
+            found[i] = step.inputs.iter().any(|&input| input == k || found[input]);
+        }
+        found
+    }
+}
+
+impl Step {
+    /// True if its kernel can be folded over windows of its input.
+    pub fn is_fold(&self) -> bool {
+        // Which kernels those are does not depend on their inputs.
+        self.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &[], output: &self.ty }.foldable())
+    }
 }
 
 /// More regions of one step than this are taken as the smallest one that holds them all: merging looks at every pair.

@@ -161,6 +161,12 @@ pub fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
     regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
 }
 
+/// Bytes of the arrays that a program reads for some demands.
+pub fn read_bytes(program: &Program, demands: &Demands) -> u64 {
+    let leaves = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some());
+    leaves.map(|k| bytes_of(program, k, &demands[k])).fold(0, u64::saturating_add)
+}
+
 /// Arrays up to this size stay in memory between the steps of a fold, if the steps need the same region.
 const KEEP: u64 = 32 << 20;
 

@@ -266,12 +266,8 @@ impl Schedule {
     /// By step, how often the tiles of a pass compute the average element of a fold that is not streamed; 0 for all other steps.
     pub fn recomputed(&self, program: &Program, pass: &Pass) -> Vec<f64> {
         let volume = |regions: &[Region]| regions.iter().map(Region::volume).fold(0, u64::saturating_add);
-        let folds = |k: &usize| {
-            let (step, inputs) = (&program.steps[*k], &self.types[*k]);
-            let foldable = |kernel| Node { kernel, inputs, output: &step.ty }.foldable();
-            !pass.demands[*k].is_empty() && step.stream.is_none() && step.kernel.as_ref().is_some_and(foldable)
-        };
-        let folds: Vec<usize> = (0..program.steps.len()).filter(folds).collect();
+        let local = |k: &usize| !pass.demands[*k].is_empty() && program.steps[*k].stream.is_none() && program.steps[*k].is_fold();
+        let folds: Vec<usize> = (0..program.steps.len()).filter(local).collect();
         let mut often = vec![0.0; program.steps.len()];
         // Tiles at the ends need less.
         let tile = pass.tiles.get(pass.tiles.len() / 2).filter(|_| !folds.is_empty());
@@ -398,13 +394,15 @@ mod tests {
     #[test]
     fn tiles_are_cut_where_no_fold_is_computed_again() {
         let ty = ArrayType::new(DType::Float32, vec![40, 200, 300]);
-        for (axes, often) in [(vec![0], 1.0), (vec![2], 1.0), (vec![0, 1], 1.0), (vec![1, 2], 1.0), (vec![0, 1, 2], 37.0)] {
+        for (axes, again) in [(vec![0], false), (vec![2], false), (vec![0, 1], false), (vec![1, 2], false), (vec![0, 1, 2], true)] {
             let program = deviation(&axes, &ty);
             let schedule = Schedule::of_program(&program, vec![(3, Region::full(&ty.shape))]);
             let pass = schedule.output_pass(&program);
             assert!(pass.tiles.len() > 16);
             let found = schedule.recomputed(&program, &pass);
-            assert!(found[1] >= 1.0 && found[1] <= often * 1.2 && found[0] + found[2] + found[3] == 0.0, "{axes:?}: {found:?}");
+            // Every tile needs all of the mean of everything: that is what the planner has to know.
+            let expected = if again { pass.tiles.len() as f64 } else { 1.0 };
+            assert!((found[1] / expected - 1.0).abs() < 0.2 && found[0] + found[2] + found[3] == 0.0, "{axes:?}: {found:?}");
         }
     }
 

@@ -9,18 +9,18 @@
 use crate::PlannerError;
 use crate::graph::Graph;
 use crate::split::SMALL;
-use crate::stages::{Draft, stream};
-use chunkwise_kernels::Kernel;
-use chunkwise_plan::demand::demands;
-use chunkwise_plan::memory;
+use crate::stages::{Draft, Root, stream};
+use chunkwise_kernels::{ArrayType, Kernel};
+use chunkwise_plan::demand::{Demands, demands};
 use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
-use chunkwise_types::Region;
+use chunkwise_plan::{Program, Step, memory};
+use chunkwise_types::{Region, volume};
 
 pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
     let mut k = 0;
     // Roots are appended while we look, so that what a stored node needs is looked at too.
     while k < draft.roots.len() {
-        while let Some(node) = recomputed(graph, draft, k).or_else(|| inside(graph, draft, k)) {
+        while let Some(node) = recomputed(graph, draft, k) {
             let node = smallest(graph, draft, node);
             draft.store(graph, node)?;
         }
@@ -41,75 +41,87 @@ pub(crate) fn everything(graph: &Graph, draft: &mut Draft) -> Result<(), Planner
     Ok(())
 }
 
-/// The fold or decomposition nearest to the leaves that the tasks of root `k` would compute again and again.
-fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
-    let root = &draft.roots[k];
-    let (program, nodes) = draft.program(graph, &[root.node]);
-    let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
-    let counts = root.tasks.counts();
-    let tasks = chunkwise_types::volume(&counts);
-    let middle: Vec<u64> = counts.iter().map(|n| n / 2).collect();
-    let d = demands(&program, &types, &[(program.steps.len() - 1, root.tasks.region(&middle))]);
-    (0..program.steps.len() - 1).find_map(|i| {
-        let step = &program.steps[i];
-        let node = chunkwise_kernels::Node { kernel: step.kernel.as_ref()?, inputs: &types[i], output: &step.ty };
-        let demanded: u64 = d[i].iter().map(chunkwise_types::Region::volume).sum();
-        let whole = chunkwise_types::volume(&step.ty.shape).max(1);
-        let again = demanded as f64 * tasks as f64 / whole as f64;
-        // A task that needs several blocks of a decomposition would hold them all at once.
-        let (blocks, decomposes) = match node.kernel {
-            Kernel::Qr(q) => (q.rows.count(), true),
-            _ => (1, false),
-        };
-        ((tasks > 1 && (node.foldable() || decomposes) && again > RECOMPUTE) || blocks > 1).then(|| nodes[i])
-    })
+/// What a task of a root in the middle of its grid computes, if nothing of it is streamed.
+struct Task {
+    program: Program,
+    /// The graph node of each step.
+    nodes: Vec<usize>,
+    /// How many tasks there are.
+    tasks: u64,
+    wants: Vec<(usize, Region)>,
+    types: Vec<Vec<ArrayType>>,
+    needs: Demands,
 }
 
-/// The fold nearest to the leaves that a single task of root `k` would compute again and again, for every step of a later fold or for
-/// every tile; or for which it would read much before a later fold begins.
-fn inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
+impl Task {
+    fn new(graph: &Graph, draft: &Draft, root: &Root) -> Task {
+        let (program, nodes) = draft.program(graph, &[root.node]);
+        let counts = root.tasks.counts();
+        let middle: Vec<u64> = counts.iter().map(|n| n / 2).collect();
+        let wants = vec![(program.steps.len() - 1, root.tasks.region(&middle))];
+        let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
+        let needs = demands(&program, &types, &wants);
+        Task { program, nodes, tasks: volume(&counts), wants, types, needs }
+    }
+
+    /// The fold or decomposition nearest to the leaves that the tasks would compute again and again.
+    fn by_all_tasks(&self) -> Option<usize> {
+        (0..self.program.steps.len() - 1).find(|&i| {
+            let step = &self.program.steps[i];
+            let again = elements(&self.needs[i]) as f64 * self.tasks as f64 / volume(&step.ty.shape).max(1) as f64;
+            // A task that needs several blocks of a decomposition would hold them all at once.
+            let (blocks, decomposes) = match &step.kernel {
+                Some(Kernel::Qr(q)) => (q.rows.count(), true),
+                _ => (1, false),
+            };
+            (self.tasks > 1 && (step.is_fold() || decomposes) && again > RECOMPUTE) || blocks > 1
+        })
+    }
+
+    /// The fold nearest to the leaves for which one task would read more than `most` bytes before a later fold begins, or which it would
+    /// compute again and again, for every step of a later fold or for every tile.
+    fn by_one(&self, graph: &Graph, root: &Root, most: u64) -> Option<usize> {
+        let folds: Vec<bool> = self.program.steps.iter().map(Step::is_fold).collect();
+        if !folds.contains(&true) {
+            return None;
+        }
+        let mut program = self.program.clone();
+        stream(graph, &mut program, &self.nodes, &[root.node]);
+        let before = |i: usize| self.program.dependents(i).iter().zip(&folds).any(|(after, fold)| *after && *fold);
+        let much = |i: usize| {
+            let wants: Vec<_> = self.needs[i].iter().map(|region| (i, region.clone())).collect();
+            memory::read_bytes(&self.program, &demands(&self.program, &self.types, &wants)) > most
+        };
+        let streamed = |i: &usize| program.steps[*i].stream.is_some();
+        if let Some(first) = (0..program.steps.len()).filter(streamed).find(|&i| before(i) && much(i)) {
+            return Some(first);
+        }
+        let schedule = Schedule::of_program(&program, self.wants.clone());
+        let steps = schedule.phases.iter().filter_map(|phase| {
+            let window = phase.windows.get(phase.windows.len() / 2)?;
+            Some((schedule.step_pass(&program, phase, &window), phase.windows.len()))
+        });
+        let mut often = vec![0.0f64; program.steps.len()];
+        for (pass, times) in steps.chain([(schedule.output_pass(&program), 1)]) {
+            for (i, by_tiles) in schedule.recomputed(&program, &pass).into_iter().enumerate() {
+                let computed = by_tiles * elements(&pass.demands[i]) as f64 * times as f64;
+                often[i] = often[i].max(computed / elements(&self.needs[i]).max(1) as f64);
+            }
+        }
+        (0..program.steps.len() - 1).find(|&i| often[i] > RECOMPUTE)
+    }
+}
+
+fn elements(regions: &[Region]) -> u64 {
+    regions.iter().map(Region::volume).fold(0, u64::saturating_add)
+}
+
+/// The node of root `k` that is to be stored next.
+fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
-    let (mut program, nodes) = draft.program(graph, &[root.node]);
-    let volume = |regions: &[Region]| regions.iter().map(Region::volume).fold(0, u64::saturating_add);
-    let middle: Vec<u64> = root.tasks.counts().iter().map(|n| n / 2).collect();
-    let task = vec![(program.steps.len() - 1, root.tasks.region(&middle))];
-    let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
-    let all = demands(&program, &types, &task);
-    let fused = program.clone();
-    stream(graph, &mut program, &nodes, &[root.node]);
-    let before = |i: usize| {
-        let mut above = vec![false; fused.steps.len()];
-        let mut folds = false;
-        for (j, step) in fused.steps.iter().enumerate().skip(i + 1) {
-            above[j] = step.inputs.iter().any(|&input| input == i || above[input]);
-            let node = |kernel| chunkwise_kernels::Node { kernel, inputs: &types[j], output: &step.ty };
-            folds |= above[j] && step.kernel.as_ref().is_some_and(|kernel| node(kernel).foldable());
-        }
-        folds
-    };
-    let most = SMALL.min(draft.target());
-    let much = |i: usize| {
-        let needs = demands(&fused, &types, &all[i].iter().map(|region| (i, region.clone())).collect::<Vec<_>>());
-        let leaves = (0..i).filter(|&k| fused.steps[k].read.is_some());
-        leaves.map(|k| memory::bytes_of(&fused, k, &needs[k])).fold(0, u64::saturating_add) > most
-    };
-    let streamed = |i: &usize| program.steps[*i].stream.is_some();
-    if let Some(first) = (0..program.steps.len()).filter(streamed).find(|&i| before(i) && much(i)) {
-        return Some(nodes[first]);
-    }
-    let schedule = Schedule::of_program(&program, task);
-    let steps = schedule.phases.iter().filter_map(|phase| {
-        let window = phase.windows.get(phase.windows.len() / 2)?;
-        Some((schedule.step_pass(&program, phase, &window), phase.windows.len()))
-    });
-    let mut often = vec![0.0f64; program.steps.len()];
-    for (pass, times) in steps.chain([(schedule.output_pass(&program), 1)]) {
-        for (i, by_tiles) in schedule.recomputed(&program, &pass).into_iter().enumerate() {
-            let computed = by_tiles * volume(&pass.demands[i]) as f64 * times as f64;
-            often[i] = often[i].max(computed / volume(&all[i]).max(1) as f64);
-        }
-    }
-    (0..program.steps.len() - 1).find(|&i| often[i] > RECOMPUTE).map(|i| nodes[i])
+    let task = Task::new(graph, draft, root);
+    let found = task.by_all_tasks().or_else(|| task.by_one(graph, root, SMALL.min(draft.target())))?;
+    Some(task.nodes[found])
 }
 
 /// Where the value of a fold is smallest: while a single element-wise operation uses it and the result is no larger, that result is
@@ -117,7 +129,7 @@ fn inside(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
 fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
     let bytes = |k: usize| {
         let ty = &graph.nodes[k].ty;
-        chunkwise_types::volume(&ty.shape).saturating_mul(ty.dtype.size())
+        volume(&ty.shape).saturating_mul(ty.dtype.size())
     };
     while !draft.roots.iter().any(|r| r.node == node) {
         let mut users = (0..graph.nodes.len()).filter(|&k| graph.nodes[k].inputs.contains(&node));

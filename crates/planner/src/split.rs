@@ -70,7 +70,7 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     for &k in &streamed {
         let step = &stage.program.steps[k];
         // All folds must run in lockstep over the same range, and none may depend on another.
-        if step.stream.as_ref() != Some(&stream) || downstream(&stage.program, &streamed, k) {
+        if step.stream.as_ref() != Some(&stream) || streamed.iter().any(|&other| stage.program.dependents(other)[k]) {
             return None;
         }
         let Partial { kernel, then, axes, along, shape, dtype } = partial(&stage.program, step, &segments, axis)?;
@@ -226,18 +226,6 @@ fn group(cut: &AxisChunks, per: u64) -> AxisChunks {
         AxisChunks::Regular { len, size } => AxisChunks::regular(*len, size.saturating_mul(per)),
         AxisChunks::Irregular(list) => AxisChunks::from_list(list.chunks(per as usize).map(|c| c.iter().sum()).collect()),
     }
-}
-
-/// True if step `k` depends on one of the streamed steps.
-fn downstream(program: &Program, streamed: &[usize], k: usize) -> bool {
-    let mut stack = program.steps[k].inputs.clone();
-    while let Some(i) = stack.pop() {
-        if streamed.contains(&i) {
-            return true;
-        }
-        stack.extend(program.steps[i].inputs.iter().copied());
-    }
-    false
 }
 
 /// True if step `k` is on a path from the outputs that does not pass through a streamed step.

@@ -332,7 +332,9 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
         notes.push(format!("{} results share this stage: they have the same task grid and read the same arrays", group.len()));
     }
     if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
-        notes.push("stored, because the tasks that use it would each compute it again".into());
+        notes.push(
+            "stored: it would be computed again for every task, step or tile that uses it, or one task would read all of it first".into(),
+        );
     }
     Stage {
         name: names.join("+"),
@@ -351,14 +353,7 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
 /// anyway, and streaming would read it twice.
 pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
     let (given, n) = (program.clone(), program.steps.len());
-    let fold: Vec<bool> = program
-        .steps
-        .iter()
-        .map(|s| {
-            let inputs = given.input_types(s);
-            s.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &inputs, output: &s.ty }.foldable())
-        })
-        .collect();
+    let fold: Vec<bool> = given.steps.iter().map(Step::is_fold).collect();
     let leaves = |starts: &[usize], through: &dyn Fn(usize) -> bool| -> HashSet<usize> {
         let (mut seen, mut found, mut stack) = (HashSet::new(), HashSet::new(), starts.to_vec());
         while let Some(k) = stack.pop() {
@@ -378,10 +373,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
     for w in (0..n).filter(|&w| fold[w]) {
         let own = leaves(&given.steps[w].inputs, &|_| true);
-        let mut below = vec![false; n];
-        for k in w + 1..n {
-            below[k] = given.steps[k].inputs.iter().any(|&i| i == w || below[i]);
-        }
+        let below = given.dependents(w);
         let beside = (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&given.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
         if !above_outputs.is_disjoint(&own) || beside {
             continue;
@@ -392,9 +384,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         // What is read for some regions of the inputs: of the row sums of a matrix a chunk is small, but all of the rows are read for it.
         let read = |regions: &mut dyn Iterator<Item = Region>| {
             let wants: Vec<_> = step.inputs.iter().copied().zip(regions).collect();
-            let needs = demands(program, &types, &wants);
-            let leaves = (0..n).filter(|&k| given.steps[k].read.is_some());
-            leaves.map(|k| memory::bytes_of(program, k, &needs[k])).fold(0, u64::saturating_add)
+            memory::read_bytes(program, &demands(program, &types, &wants))
         };
         let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
         let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
