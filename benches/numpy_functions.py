@@ -215,7 +215,7 @@ def main():
         if args.all or ratio > 1.0:
             print(f"{ratio:6.2f}  {kind:9} {name:32} {mine * 1e3:9.3f} ms {numpy * 1e3:9.3f} ms")
     if args.markdown:
-        text = "python benches/numpy_functions.py --repeat 3 --markdown docs/functions.md"
+        text = f"python benches/numpy_functions.py --profile {args.profile} --repeat {args.repeat} --again {args.again} --markdown docs/functions.md"
         args.markdown.write_text("\n".join(markdown(table, text)) + "\n")
 
 
