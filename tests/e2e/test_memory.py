@@ -126,6 +126,41 @@ def test_chunks_of_zstd_may_be_larger_than_the_budget(tmp_path):
     chunkwise("run", path, "--allowed-mem", "120MB", "--overwrite").failed("c/1/0/0", "checksum")
 
 
+def test_tasks_of_long_chains(tmp_path):
+    """Hundreds of operations in registers: of several dtypes, many of them alive at once, of operands that lie in other orders too."""
+    x = np.random.default_rng(4).uniform(0.5, 1.5, (80, 400, 250)).astype("float32")
+    y = np.ascontiguousarray(x.transpose(0, 2, 1)) + np.float32(1)
+    write_array(tmp_path / "in.zarr/x", x, (20, 400, 250), ["time", "y", "x"], compressors=None)
+    write_array(tmp_path / "in.zarr/y", y, (20, 250, 400), ["time", "x", "y"], compressors=None)
+    work, expected = {"c0": "x", "c1": "permute_dims(y, [0, 2, 1])"}, [x[:40], y.transpose(0, 2, 1)[:40]]
+    for k in range(2, 300):
+        a, b = expected[-1], expected[k * 5 // 7]
+        name, first, second = f"c{k}", f"c{k - 1}", f"c{k * 5 // 7}"
+        if k % 3 == 0:
+            work[name], value = f"where({first} > {second}, {first} * 0.5, {second} + 0.25)", np.where(a > b, a * a.dtype.type(0.5), b + b.dtype.type(0.25))
+        elif k % 3 == 1:
+            work[name], value = f"abs({first} - {second}) + 0.5", np.abs(a - b) + np.result_type(a, b).type(0.5)
+        else:
+            work[name], value = f"astype({first}, 'float{64 if k % 2 else 32}') * 0.75", a.astype("float64" if k % 2 else "float32") * 0.75
+        expected.append(value)
+    outputs = {"out.zarr/r": "r", "out.zarr/m": "m", "out.zarr/early": "c100"}
+    path = write_pipeline(tmp_path, {"x": "in.zarr/x", "y": "in.zarr/y"}, {**work, "r": "c299", "m": "mean(c299, axis=0)"}, outputs)
+    every_task_stays_under_its_projection(tmp_path, path, "170MB")
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/r")[:40], expected[299], rtol=1e-6)
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/early")[:40], expected[100], rtol=1e-6)
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), read_array(tmp_path / "out.zarr/r").mean(axis=0, dtype="float64"), rtol=1e-5)
+
+
+def test_many_folds_in_one_stage(tmp_path):
+    """Blocks that the allocator rounds up are not more than half as large again, however many there are."""
+    x = np.random.default_rng(5).integers(0, 100, (40, 500, 500)).astype("float64")
+    write_array(tmp_path / "in.zarr/x", x, (4, 500, 500), ["time", "y", "x"], compressors=None)
+    work = {f"m{k}": f"mean(x * {k}, axis=0)" for k in range(100)}
+    path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, work, {"out.zarr/r": " + ".join(work)})
+    every_task_stays_under_its_projection(tmp_path, path, "500MB")
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/r"), x.mean(axis=0) * 4950, rtol=1e-12)
+
+
 def every_task_stays_under_its_projection(tmp_path, path, budget="200MB"):
     report = chunkwise("run", path, "--allowed-mem", budget, "--json", "--keep").ok().report
     file = tmp_path / "work" / report["id"] / "plan.json"

@@ -83,6 +83,20 @@ def test_a_little_reading_is_not_worth_a_core(tmp_path):
     assert [s["projected_mem"] <= share for s in plan["stages"]] == [True]
 
 
+@pytest.mark.parametrize("operations", [3, 1000])
+def test_a_long_chain_is_planned_like_a_short_one(tmp_path, operations):
+    """Its values are in registers, and count as that: chunks need not be cut for them."""
+    declare(tmp_path, "in.zarr/x", (5000, 1024, 1024), (1, 1024, 1024), ["time", "y", "x"], compressors=None)
+    chain = "".join(f"  a{k + 1}: a{k} {'+' if k % 2 else '*'} {k % 7 + 1}\n" for k in range(operations))
+    text = f"inputs: {{x: in.zarr/x}}\narrays:\n  a0: x\n{chain}outputs: {{out.zarr/y: a{operations}}}\nspec: {{allowed_mem: 300MB, workers: 2}}\n"
+    plan, peak, _ = plan_of(tmp_path, text)
+    (stage,) = plan["stages"]
+    assert stage["projected_mem"] < 16e6
+    (array,) = (a for a in plan["arrays"].values() if a["role"] == "output")
+    assert [axis["regular"]["size"] for axis in array["grid"]] == [1, 1024, 1024]
+    assert peak < 100e6
+
+
 @pytest.mark.parametrize("tasks", [10, 10_000_000])
 def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
     declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "y", "x"])

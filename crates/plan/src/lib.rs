@@ -1,7 +1,7 @@
 //! The plan: the wire format between the planner, the driver and every executor.
 //!
 //! A plan is plain data. A stage holds a small expression program, its outputs, and for each output a grid of task regions; tasks
-//! are never enumerated. [`schedule`], [`bands`] and [`demand`] say how a program is evaluated for one task (in phases, steps, bands and tiles),
+//! are never enumerated. [`schedule`], [`bands`], [`units`] and [`demand`] say how a program is evaluated for one task (in phases, steps, bands, tiles and units),
 //! and [`memory`] walks the same schedule to bound what a task can use. The task function and the planner share them, which is
 //! why the projection and the execution cannot drift apart.
 
@@ -13,6 +13,7 @@ mod format;
 pub mod memory;
 pub mod runs;
 pub mod schedule;
+pub mod units;
 mod validate;
 pub mod windows;
 mod zstd;

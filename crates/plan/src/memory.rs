@@ -1,12 +1,13 @@
 //! An upper bound of the memory of one task, by walking its schedule.
 //!
 //! Counted: the decoded leaves of a pass; while reading, encoded chunks under way and one decoded chunk; accumulators; the values
-//! of a tile, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
+//! of a tile outside of fused groups, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
 //! encoded copy of the chunk being written.
 
 use crate::bands::Bands;
 use crate::demand::Demands;
 use crate::schedule::{Pass, Schedule};
+use crate::units::{Unit, Units, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
 use chunkwise_types::Region;
@@ -30,6 +31,14 @@ pub struct Need {
     pub writing: u64,
     /// The whole, at the worst moment.
     pub total: u64,
+}
+
+impl Need {
+    /// What is added for blocks that the allocator rounds up, and for what is counted by nobody.
+    pub fn allowance(&self) -> u64 {
+        let counted = [self.leaves, self.reading.max(self.tile), self.accumulators, self.outputs, self.writing];
+        self.total.saturating_sub(counted.into_iter().fold(0, u64::saturating_add))
+    }
 }
 
 /// Bytes of short runs, or of encoded inner chunks, that are read together.
@@ -235,44 +244,46 @@ fn pass_need(
     (leaves, buffers, tile(program, schedule, pass))
 }
 
-/// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel.
+/// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel. Values inside of a fused group are in registers.
 pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
-    // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
-    let first = pass.tiles.get(0).unwrap_or_else(|| Region::full(&[]));
     let tiled = pass.tiles.len() > 1;
-    let demands = if tiled {
-        let at = |tile: Region| {
-            let wants: Vec<_> = pass.wants.iter().map(|(k, _)| (*k, tile.clone())).collect();
-            crate::demand::demands(program, &schedule.types, &wants)
-        };
+    // Steps that do not fit together are refused before anything is evaluated.
+    let Ok(units) = Units::new(program, &schedule.types, &pass.wants, tiled) else { return 0 };
+    let needs = if tiled {
+        let at = |tile: Region| units.needs(&vec![tile; pass.wants.len()]);
         let larger = |(x, y): (Vec<Region>, Vec<Region>)| if volume_of(&x) >= volume_of(&y) { x } else { y };
+        // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
         pass.tiles.samples().map(at).reduce(|a, b| a.into_iter().zip(b).map(larger).collect()).unwrap_or_default()
     } else {
-        pass.demands.clone()
+        units.needs(&pass.wants.iter().map(|(_, region)| region.clone()).collect::<Vec<_>>())
     };
-    let mut tile = 0u64;
-    for (k, step) in program.steps.iter().enumerate() {
-        if let (Some(kernel), None) = (&step.kernel, &step.stream) {
-            let node = Node { kernel, inputs: &schedule.types[k], output: &step.ty };
-            for region in &demands[k] {
-                let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
-                tile = tile
-                    .saturating_add(region.volume().saturating_mul(step.ty.dtype.size()))
-                    .saturating_add(node.scratch(region, &demanded));
+    let mut bytes = 0u64;
+    for unit in &units.list {
+        let scratch = match unit {
+            Unit::Step(k) => {
+                let regions = needs[*k].iter().filter_map(|region| {
+                    let node = units.node(*k)?;
+                    let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
+                    Some(node.scratch(region, &demanded))
+                });
+                regions.fold(bytes_of(program, *k, &needs[*k]), u64::saturating_add)
             }
-        } else if demands[k].len() > 1 {
-            // A leaf needed at regions that were loaded apart is assembled.
-            tile = tile.saturating_add(bytes_of(program, k, &demands[k]));
-        }
+            Unit::Fused(group) => {
+                let regions = group.outputs.first().map_or(&[][..], |&first| &needs[first]);
+                let blocks = group.inputs.iter().filter(|i| i.constant.is_none()).count();
+                let largest = regions.iter().map(Region::volume).max().unwrap_or(0);
+                let made = group.outputs.iter().map(|&k| bytes_of(program, k, regions));
+                made.fold(group.program.scratch(largest, blocks), u64::saturating_add)
+            }
+        };
+        bytes = bytes.saturating_add(scratch);
     }
-    // What is wanted is a view of a leaf or of the value of a step, which are counted; unless it is assembled from several regions.
-    let want: u64 = pass
-        .wants
-        .iter()
-        .filter(|(k, _)| demands[*k].len() > 1)
-        .map(|(k, r)| if tiled { first.volume() } else { r.volume() }.saturating_mul(program.steps[*k].ty.dtype.size()))
-        .fold(0, u64::saturating_add);
-    tile.saturating_add(want)
+    // What was loaded, or is wanted, at regions that lie apart is assembled. Else it is a view of a leaf or of the value of a step.
+    let apart = (0..needs.len()).filter(|&k| is_known(program, k) && needs[k].len() > 1).map(|k| bytes_of(program, k, &needs[k]));
+    let first = pass.tiles.get(0).unwrap_or_else(|| Region::full(&[]));
+    let wanted = pass.wants.iter().filter(|(k, _)| needs[*k].len() > 1);
+    let wanted = wanted.map(|(k, region)| bytes_of(program, *k, std::slice::from_ref(if tiled { &first } else { region })));
+    apart.chain(wanted).fold(bytes, u64::saturating_add)
 }
 
 /// What a pass wants, as a single part.
@@ -284,7 +295,7 @@ fn volume_of(regions: &[Region]) -> u64 {
     regions.iter().map(Region::volume).fold(0, u64::saturating_add)
 }
 
-/// A large block is rounded up to a whole number of huge pages.
+/// A block of at least twice this size is rounded up to a whole number of huge pages, each of this size; others are rounded by less.
 const ROUNDING: u64 = 2 << 20;
 /// Tasks of less than this have no such blocks to speak of.
 const ROUNDED: u64 = 16 << 20;
@@ -296,7 +307,7 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
         let folds = stage.program.steps.iter().filter(|s| s.stream.is_some()).count();
         // One block for each leaf, fold and output, and those for reading and writing a chunk.
         let blocks = stage.reads().count() + 2 * folds + stage.outputs.len() + 3;
-        need.total = need.total.saturating_add(ROUNDING * blocks as u64);
+        need.total = need.total.saturating_add((ROUNDING * blocks as u64).min(need.total / 2));
     }
     need
 }

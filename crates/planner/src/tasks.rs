@@ -76,14 +76,15 @@ pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerErr
     stage.projected_mem = need.total;
     stage.notes.retain(|n| !n.starts_with("memory:"));
     stage.notes.push(format!(
-        "memory: {} = inputs {} + accumulators {} + outputs {} + the larger of reading {} and tile {} + writing {}",
+        "memory: {} = inputs {} + accumulators {} + outputs {} + the larger of reading {} and tile {} + writing {} + allowance {}",
         ByteSize(need.total),
         ByteSize(need.leaves),
         ByteSize(need.accumulators),
         ByteSize(need.outputs),
         ByteSize(need.reading),
         ByteSize(need.tile),
-        ByteSize(need.writing)
+        ByteSize(need.writing),
+        ByteSize(need.allowance())
     ));
     if need.total <= budget {
         return Ok(());

@@ -1,8 +1,8 @@
 //! The evaluation of a pass: values forward through its units, at the regions that the demands ask for.
 
-use crate::prepare::{Group, Input, Prepared, Unit, is_known};
-use chunkwise_kernels::{Block, Kernel, KernelError, Operand, Part};
-use chunkwise_plan::demand::merge;
+use chunkwise_kernels::{ArrayType, Block, Kernel, KernelError, Operand, Part, Scratch};
+use chunkwise_plan::Program;
+use chunkwise_plan::units::{Group, Unit, Units, is_known};
 use chunkwise_types::Region;
 
 /// Values of steps that exist before a pass starts: loaded leaves and finished folds.
@@ -24,125 +24,112 @@ pub(crate) fn at(parts: &[Part], region: &Region) -> Result<Block, KernelError> 
     Ok(out)
 }
 
-impl Prepared<'_> {
-    /// The region of its source that an operand needs, and the regions of the views on the way, the last one first.
-    fn through(&self, input: &Input, region: &Region) -> (Region, Vec<Region>) {
-        let (mut here, mut way) = (region.clone(), Vec::with_capacity(input.views.len()));
-        for &v in &input.views {
-            let below = self.node(v).and_then(|node| node.demand(&here, None).pop()).map_or_else(|| here.clone(), |d| d.region);
-            way.push(std::mem::replace(&mut here, below));
-        }
-        (here, way)
-    }
+/// A pass prepared for evaluation, by one thread.
+pub(crate) struct Prepared<'a> {
+    pub units: Units<'a>,
+    /// The registers of each unit.
+    scratch: Vec<Scratch>,
+}
 
-    /// The regions at which each step is needed: those of every unit and of the leaves.
-    fn needs(&self, wants: &[Region]) -> Vec<Vec<Region>> {
-        let mut needs: Vec<Vec<Region>> = vec![Vec::new(); self.program.steps.len()];
-        for (&k, region) in self.wants.iter().zip(wants) {
-            needs[k].push(region.clone());
-        }
-        for unit in self.units.iter().rev() {
-            match unit {
-                Unit::Step(k) => {
-                    let mut regions = std::mem::take(&mut needs[*k]);
-                    merge(&mut regions);
-                    let inputs = &self.program.steps[*k].inputs;
-                    for d in regions.iter().filter_map(|r| Some(self.node(*k)?.demand(r, None))).flatten() {
-                        if !d.region.is_empty() {
-                            needs[inputs[d.input]].push(d.region);
-                        }
-                    }
-                    needs[*k] = regions;
-                }
-                Unit::Fused(g) => {
-                    let mut regions: Vec<Region> = g.outputs.iter().flat_map(|&k| std::mem::take(&mut needs[k])).collect();
-                    merge(&mut regions);
-                    for input in g.inputs.iter().filter(|i| i.constant.is_none()) {
-                        for region in &regions {
-                            let (below, _) = self.through(input, region);
-                            needs[input.from].push(below);
-                        }
-                    }
-                    // Every output is made at all of them.
-                    if let Some(&first) = g.outputs.first() {
-                        needs[first] = regions;
-                    }
-                }
-            }
-        }
-        needs
+impl<'a> Prepared<'a> {
+    /// Prepares the evaluation of some steps: at these regions or, if tiled, all of them at the same region each time.
+    pub fn new(
+        program: &'a Program,
+        types: &'a [Vec<ArrayType>],
+        wants: &[(usize, Region)],
+        tiled: bool,
+    ) -> Result<Prepared<'a>, (usize, KernelError)> {
+        let units = Units::new(program, types, wants, tiled)?;
+        let scratch = units.list.iter().map(|_| Scratch::default()).collect();
+        Ok(Prepared { units, scratch })
     }
 
     /// Evaluates the wanted steps at these regions, freeing every value after its last use. Blocks of fused groups that are wanted are in C
     /// order if `dense`.
     pub fn evaluate(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Vec<Block>, (usize, KernelError)> {
         // Where nothing but leaves is wanted there is nothing to evaluate.
-        let values = if self.units.is_empty() { Known::new() } else { self.evaluate_units(known, wants, dense)? };
-        self.wants
+        let values = if self.units.list.is_empty() { Known::new() } else { self.values(known, wants, dense)? };
+        let Units { program, wants: steps, .. } = &self.units;
+        steps
             .iter()
             .zip(wants)
             .map(|(&k, region)| {
                 if region.is_empty() {
-                    return Ok(Block::zeros(self.program.steps[k].ty.dtype, &region.shape));
+                    return Ok(Block::zeros(program.steps[k].ty.dtype, &region.shape));
                 }
                 let computed = values.get(k).map_or(&[][..], Vec::as_slice);
-                at(if is_known(self.program, k) { &known[k] } else { computed }, region).map_err(|e| (k, e))
+                at(if is_known(program, k) { &known[k] } else { computed }, region).map_err(|e| (k, e))
             })
             .collect()
     }
 
     /// The values of the units that are wanted; by step, none where there is no unit.
-    fn evaluate_units(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Known, (usize, KernelError)> {
-        let needs = self.needs(wants);
-        let mut values: Known = vec![Vec::new(); self.program.steps.len()];
-        let mut units = std::mem::take(&mut self.units);
-        let done = units.iter_mut().enumerate().try_for_each(|(u, unit)| {
+    fn values(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Known, (usize, KernelError)> {
+        let needs = self.units.needs(wants);
+        let mut values = Values { units: &self.units, known, computed: vec![Vec::new(); self.units.program.steps.len()] };
+        for (u, (unit, scratch)) in self.units.list.iter().zip(&mut self.scratch).enumerate() {
             match unit {
-                Unit::Step(k) => self.step(*k, &needs[*k], known, &mut values)?,
+                Unit::Step(k) => values.step(*k, &needs[*k])?,
                 Unit::Fused(g) => {
                     let first = g.outputs.first().copied().unwrap_or_default();
-                    self.fused(g, &needs[first], dense, known, &mut values).map_err(|e| (first, e))?;
+                    values.fused(g, &needs[first], dense, scratch).map_err(|e| (first, e))?;
                 }
             }
-            let frees = |k: usize| self.last_use[k] == u;
-            match unit {
-                Unit::Step(k) => self.program.steps[*k].inputs.iter().filter(|&&i| frees(i)).for_each(|&i| values[i].clear()),
-                Unit::Fused(g) => g.inputs.iter().filter(|i| frees(i.from)).for_each(|i| values[i.from].clear()),
+            for k in unit.sources(self.units.program).filter(|&k| self.units.last_use[k] == u) {
+                values.computed[k].clear();
             }
-            Ok(())
-        });
-        self.units = units;
-        done.map(|()| values)
-    }
-
-    /// The value of a step that is known or was evaluated, at a region.
-    fn value(&self, from: usize, region: &Region, known: &Known, values: &Known) -> Result<Block, KernelError> {
-        if region.is_empty() {
-            return Ok(Block::zeros(self.program.steps[from].ty.dtype, &region.shape));
         }
-        at(if is_known(self.program, from) { &known[from] } else { &values[from] }, region)
+        Ok(values.computed)
     }
 
-    fn step(&self, k: usize, regions: &[Region], known: &Known, values: &mut Known) -> Result<(), (usize, KernelError)> {
-        let Some(node) = self.node(k) else { return Ok(()) };
+    /// True if the wanted regions need nothing but what lies in one part of a known value each.
+    pub fn in_one_part(&self, known: &Known, wants: &[Region]) -> bool {
+        self.units
+            .needs(wants)
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| is_known(self.units.program, *k))
+            .all(|(k, regions)| regions.iter().all(|r| known[k].iter().any(|p| p.region.contains(r))))
+    }
+}
+
+/// The values of steps while a pass is evaluated.
+struct Values<'a> {
+    units: &'a Units<'a>,
+    known: &'a Known,
+    computed: Known,
+}
+
+impl Values<'_> {
+    /// The value of a step that is known or was evaluated, at a region.
+    fn at(&self, from: usize, region: &Region) -> Result<Block, KernelError> {
+        let program = self.units.program;
+        if region.is_empty() {
+            return Ok(Block::zeros(program.steps[from].ty.dtype, &region.shape));
+        }
+        at(if is_known(program, from) { &self.known[from] } else { &self.computed[from] }, region)
+    }
+
+    fn step(&mut self, k: usize, regions: &[Region]) -> Result<(), (usize, KernelError)> {
+        let Some(node) = self.units.node(k) else { return Ok(()) };
         for region in regions {
             let parts = node
                 .demand(region, None)
                 .into_iter()
                 .map(|d| {
-                    let block = self.value(self.program.steps[k].inputs[d.input], &d.region, known, values).map_err(|e| (k, e))?;
+                    let block = self.at(self.units.program.steps[k].inputs[d.input], &d.region).map_err(|e| (k, e))?;
                     Ok(Part { region: d.region, block })
                 })
                 .collect::<Result<Vec<Part>, _>>()?;
             let block = node.compute(region, &parts).map_err(|e| (k, e))?;
             debug_assert_eq!(block.shape(), region.shape, "step {k}: {:?}", node.kernel);
             debug_assert_eq!(block.dtype(), node.output.dtype, "step {k}: {:?}", node.kernel);
-            values[k].push(Part { region: region.clone(), block });
+            self.computed[k].push(Part { region: region.clone(), block });
         }
         Ok(())
     }
 
-    fn fused(&self, g: &mut Group, regions: &[Region], dense: bool, known: &Known, values: &mut Known) -> Result<(), KernelError> {
+    fn fused(&mut self, g: &Group, regions: &[Region], dense: bool, scratch: &mut Scratch) -> Result<(), KernelError> {
         for region in regions {
             let operands = g
                 .inputs
@@ -151,30 +138,21 @@ impl Prepared<'_> {
                     if let Some(one) = &input.constant {
                         return Operand::splat(one.clone(), &region.shape);
                     }
-                    let (below, way) = self.through(input, region);
-                    let mut operand = Operand::new(self.value(input.from, &below, known, values)?);
+                    let (below, way) = self.units.through(input, region);
+                    let mut operand = Operand::new(self.at(input.from, &below)?);
                     for (&v, above) in input.views.iter().zip(&way).rev() {
-                        if let Some(Kernel::View { axes }) = &self.program.steps[v].kernel {
+                        if let Some(Kernel::View { axes }) = &self.units.program.steps[v].kernel {
                             operand = operand.viewed(axes, &above.shape)?;
                         }
                     }
                     Ok(operand)
                 })
                 .collect::<Result<Vec<Operand>, _>>()?;
-            let blocks = g.program.run(&operands, &region.shape, !(dense && g.wanted), &mut g.scratch)?;
+            let blocks = g.program.run(&operands, &region.shape, !(dense && g.wanted), scratch)?;
             for (&k, block) in g.outputs.iter().zip(blocks) {
-                values[k].push(Part { region: region.clone(), block });
+                self.computed[k].push(Part { region: region.clone(), block });
             }
         }
         Ok(())
-    }
-
-    /// True if the wanted regions need nothing but what lies in one part of a known value each.
-    pub fn in_one_part(&self, known: &Known, wants: &[Region]) -> bool {
-        self.needs(wants)
-            .iter()
-            .enumerate()
-            .filter(|(k, _)| is_known(self.program, *k))
-            .all(|(k, regions)| regions.iter().all(|r| known[k].iter().any(|p| p.region.contains(r))))
     }
 }

@@ -1,8 +1,8 @@
 //! Random programs, prepared and evaluated tile by tile, give the same bits as one step after another on whole arrays.
 
-use crate::evaluate::Known;
-use crate::prepare::{Prepared, Unit};
+use crate::evaluate::{Known, Prepared};
 use chunkwise_kernels::{ArrayType, AxisMap, Block, Create, ElementOp, Kernel, Node, Part, ReduceOp, ViewAxis, cast};
+use chunkwise_plan::units::Unit;
 use chunkwise_plan::{Program, Step};
 use chunkwise_types::{DType, Region, Scalar};
 use fastrand::Rng;
@@ -131,7 +131,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         let wanted: Vec<usize> = (0..1 + rng.usize(..3)).map(|_| *rng.choice(&full).unwrap()).chain(full.last().copied()).collect();
         let wants: Vec<(usize, Region)> = wanted.iter().map(|&k| (k, whole(k))).collect();
         let mut prepared = Prepared::new(&program, &types, &wants, true).unwrap();
-        for unit in &prepared.units {
+        for unit in &prepared.units.list {
             fused += usize::from(matches!(unit, Unit::Fused(_)));
         }
         together += program.steps.len();

@@ -8,7 +8,6 @@ mod error;
 mod evaluate;
 #[cfg(test)]
 mod evaluate_tests;
-mod prepare;
 mod read;
 mod run;
 mod tiles;

@@ -1,7 +1,6 @@
 //! The task function.
 
-use crate::evaluate::Known;
-use crate::prepare::Prepared;
+use crate::evaluate::{Known, Prepared};
 use crate::tiles::{Cursors, Fault, Shift, Tiles};
 use crate::{TaskContext, TaskError, Watch};
 use chunkwise_kernels::{Block, Fold, KernelError, Node, Part};
@@ -277,7 +276,7 @@ impl Run<'_> {
                 self.load(&demands, &tiles.bands, true, &mut known)?;
             }
             let shift = tiles.shift(&piece);
-            let out = if shift.alone() && !tiles.in_bands() && prepared.direct() && prepared.in_one_part(&known, &at) {
+            let out = if shift.alone() && !tiles.in_bands() && prepared.units.direct() && prepared.in_one_part(&known, &at) {
                 // A fused program makes its own, smaller tiles: its outputs are the only blocks.
                 prepared.evaluate(&known, &at, true).map_err(|(k, e)| self.kernel(k)(e))?
             } else {

@@ -6,8 +6,7 @@
 //! memory back after the bands that it has taken when a task wants them.
 
 use crate::TaskContext;
-use crate::evaluate::Known;
-use crate::prepare::Prepared;
+use crate::evaluate::{Known, Prepared};
 use chunkwise_kernels::{Block, Kernel, KernelError, Lent, Part, borrow};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
@@ -385,7 +384,7 @@ impl<'a> Tiles<'a> {
 
     /// The tiles of a band. Values that are leaves are not computed, so their bands need no tiles.
     fn tiles(&self, band: &Region, prepared: &Prepared<'_>) -> Tiling {
-        if prepared.units.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
+        if prepared.units.list.is_empty() { Tiling::uncut(band.clone()) } else { self.pass.tiles_of(band) }
     }
 
     /// One thread of a shift: takes bands until there are none, or until it should not go on, which is asked each time.

@@ -84,7 +84,7 @@ const SHORT_ROW: usize = 256;
 /// Elements of a row that are copied before the next row's: few enough that their cache lines stay.
 const TURNED: usize = 32;
 /// The most bytes of a panel: a part of a second-level cache.
-const PANEL_BYTES: usize = 1 << 20;
+pub(super) const PANEL_BYTES: usize = 1 << 20;
 
 /// The register of an operand that is not read in place.
 #[derive(Default)]

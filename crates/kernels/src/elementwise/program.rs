@@ -4,8 +4,8 @@
 //! densely, gathered into a register; each function writes into a register that nobody needs any more, or straight to the end of an
 //! output. So each input element is loaded once and each output element is stored once, whatever the length of the program.
 
-use super::operand::{Gathered, Operand, Walk};
-use super::strip::{Buffer, Found, StripFn, copy};
+use super::operand::{Gathered, Operand, PANEL_BYTES, Walk};
+use super::strip::{Buffer, Found, LINE, StripFn, copy};
 use super::{ElementOp, find};
 use crate::{Block, KernelError, with_block, with_dtype};
 use chunkwise_types::DType;
@@ -153,6 +153,16 @@ impl Fused {
         // A single function without registers reads nothing twice: its strip need not stay in a cache, and every strip costs a little by itself.
         let in_place = if ops.len() == 1 { usize::MAX } else { strip };
         Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip, in_place })
+    }
+
+    /// An upper bound of the bytes that [`Scratch`] takes for outputs of so many elements; `blocks` of the inputs are not one element seen
+    /// everywhere.
+    pub fn scratch(&self, volume: u64, blocks: usize) -> u64 {
+        let strip = volume.min(self.strip as u64);
+        let registers = self.registers.iter().chain(&self.inputs).map(|d| strip * d.size() + LINE as u64).fold(0, u64::saturating_add);
+        // Some rows of an input that lies otherwise; there are two rows at least.
+        let panel = (PANEL_BYTES as u64).min(volume.saturating_mul(LINE as u64 / 2));
+        registers.saturating_add(panel.saturating_mul(blocks as u64))
     }
 
     /// Evaluates the program on operands of one shape. The outputs are dense: in C order or, with `any_order`, in the order of the inputs

@@ -1,13 +1,14 @@
-//! A pass prepared for evaluation: which steps are evaluated together, and in which order.
+//! The units of an evaluation: which steps are evaluated together, and in which order.
 //!
 //! Element-wise steps that are needed at the same regions, whatever the tile, make one fused program. Which those are follows from the
 //! program alone: an element-wise step is needed where its element-wise consumers are, and where the inputs of other kernels and the
 //! wanted values ask for it. Steps with the same set of such *places* are one group; views and constants that go into a group become
 //! its operands and are not evaluated. No path leaves a group and comes back: the kernel outside of it would be a place of some members
-//! only. So a pass is prepared once and its tiles only ask for regions.
+//! only. So the units of a pass are found once and its tiles only ask for regions.
 
-use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node, Scratch};
-use chunkwise_plan::Program;
+use crate::Program;
+use crate::demand::{Demands, merge};
+use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node};
 use chunkwise_types::Region;
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 const MAX_PLACES: usize = 64;
 
 /// An operand of a group.
-pub(crate) struct Input {
+pub struct Input {
     /// The step whose value it is.
     pub from: usize,
     /// The views on it, the last one first.
@@ -25,30 +26,42 @@ pub(crate) struct Input {
 }
 
 /// Element-wise steps that are evaluated together.
-pub(crate) struct Group {
+pub struct Group {
+    /// The values that it takes.
     pub inputs: Vec<Input>,
     /// The steps whose values are needed outside.
     pub outputs: Vec<usize>,
+    /// The steps, compiled.
     pub program: Fused,
-    pub scratch: Scratch,
     /// A wanted value is among them.
     pub wanted: bool,
 }
 
 /// What is evaluated at once.
-pub(crate) enum Unit {
+pub enum Unit {
     /// One kernel.
     Step(usize),
     /// A fused group.
     Fused(Box<Group>),
 }
 
-/// A pass prepared for evaluation.
-pub(crate) struct Prepared<'a> {
+impl Unit {
+    /// The steps whose values it takes.
+    pub fn sources<'u>(&'u self, program: &'u Program) -> Box<dyn Iterator<Item = usize> + 'u> {
+        match self {
+            Unit::Step(k) => Box::new(program.steps[*k].inputs.iter().copied()),
+            Unit::Fused(g) => Box::new(g.inputs.iter().filter(|i| i.constant.is_none()).map(|i| i.from)),
+        }
+    }
+}
+
+/// What the wanted steps of a pass are evaluated in.
+pub struct Units<'a> {
+    /// The program of the pass.
     pub program: &'a Program,
-    pub types: &'a [Vec<ArrayType>],
+    types: &'a [Vec<ArrayType>],
     /// In the order of evaluation.
-    pub units: Vec<Unit>,
+    pub list: Vec<Unit>,
     /// The unit after which a step's value is not needed any more.
     pub last_use: Vec<usize>,
     /// The steps that are wanted.
@@ -56,7 +69,7 @@ pub(crate) struct Prepared<'a> {
 }
 
 /// Leaves are loaded and folds are finished before a pass.
-pub(crate) fn is_known(program: &Program, step: usize) -> bool {
+pub fn is_known(program: &Program, step: usize) -> bool {
     program.steps[step].read.is_some() || program.steps[step].stream.is_some()
 }
 
@@ -79,14 +92,17 @@ enum Place {
     Step(usize),
 }
 
-impl<'a> Prepared<'a> {
-    /// Prepares the evaluation of some steps: at these regions or, if tiled, all of them at the same region each time.
+impl<'a> Units<'a> {
+    /// The units for some steps: at these regions or, if tiled, all of them at the same region each time.
+    ///
+    /// # Errors
+    /// The step and what is wrong, if a function is not defined for the dtypes of its inputs.
     pub fn new(
         program: &'a Program,
         types: &'a [Vec<ArrayType>],
         wants: &[(usize, Region)],
         tiled: bool,
-    ) -> Result<Prepared<'a>, (usize, KernelError)> {
+    ) -> Result<Units<'a>, (usize, KernelError)> {
         let n = program.steps.len();
         let kernel = |k: usize| program.steps[k].kernel.as_ref().filter(|_| !is_known(program, k));
         let is_view = |k: usize| matches!(kernel(k), Some(Kernel::View { .. }));
@@ -163,10 +179,10 @@ impl<'a> Prepared<'a> {
         let units: Vec<Unit> = order.into_iter().filter_map(|u| slots[u].take()).collect();
         let mut last_use = vec![0; n];
         for (u, unit) in units.iter().enumerate() {
-            sources(program, unit).for_each(|k| last_use[k] = u);
+            unit.sources(program).for_each(|k| last_use[k] = u);
         }
         wants.iter().for_each(|(k, _)| last_use[*k] = usize::MAX);
-        Ok(Prepared { program, types, units, last_use, wants: wants.iter().map(|w| w.0).collect() })
+        Ok(Units { program, types, list: units, last_use, wants: wants.iter().map(|w| w.0).collect() })
     }
 
     /// A step with its kernel; `None` for leaves.
@@ -175,21 +191,61 @@ impl<'a> Prepared<'a> {
         Some(Node { kernel: step.kernel.as_ref()?, inputs: &self.types[k], output: &step.ty })
     }
 
+    /// The region of its source that an operand needs, and the regions of the views on the way, the last one first.
+    pub fn through(&self, input: &Input, region: &Region) -> (Region, Vec<Region>) {
+        let (mut here, mut way) = (region.clone(), Vec::with_capacity(input.views.len()));
+        for &v in &input.views {
+            let below = self.node(v).and_then(|node| node.demand(&here, None).pop()).map_or_else(|| here.clone(), |d| d.region);
+            way.push(std::mem::replace(&mut here, below));
+        }
+        (here, way)
+    }
+
+    /// The regions at which each step is needed: those of every unit and of the leaves.
+    pub fn needs(&self, wants: &[Region]) -> Demands {
+        let mut needs: Demands = vec![Vec::new(); self.program.steps.len()];
+        for (&k, region) in self.wants.iter().zip(wants) {
+            needs[k].push(region.clone());
+        }
+        for unit in self.list.iter().rev() {
+            match unit {
+                Unit::Step(k) => {
+                    let mut regions = std::mem::take(&mut needs[*k]);
+                    merge(&mut regions);
+                    let inputs = &self.program.steps[*k].inputs;
+                    for d in regions.iter().filter_map(|r| Some(self.node(*k)?.demand(r, None))).flatten() {
+                        if !d.region.is_empty() {
+                            needs[inputs[d.input]].push(d.region);
+                        }
+                    }
+                    needs[*k] = regions;
+                }
+                Unit::Fused(g) => {
+                    let mut regions: Vec<Region> = g.outputs.iter().flat_map(|&k| std::mem::take(&mut needs[k])).collect();
+                    merge(&mut regions);
+                    for input in g.inputs.iter().filter(|i| i.constant.is_none()) {
+                        for region in &regions {
+                            let (below, _) = self.through(input, region);
+                            needs[input.from].push(below);
+                        }
+                    }
+                    // Every output is made at all of them.
+                    for &k in &g.outputs {
+                        needs[k].clone_from(&regions);
+                    }
+                }
+            }
+        }
+        needs
+    }
+
     /// True if everything is done by fused groups that take known values: they may be evaluated at any region at once.
     pub fn direct(&self) -> bool {
         let fused = |unit: &Unit| match unit {
             Unit::Fused(g) => g.inputs.iter().all(|i| i.constant.is_some() || is_known(self.program, i.from)),
             Unit::Step(_) => false,
         };
-        self.units.iter().all(fused) && self.wants.iter().all(|&k| !is_known(self.program, k))
-    }
-}
-
-/// The steps whose values a unit takes.
-fn sources<'u>(program: &'u Program, unit: &'u Unit) -> Box<dyn Iterator<Item = usize> + 'u> {
-    match unit {
-        Unit::Step(k) => Box::new(program.steps[*k].inputs.iter().copied()),
-        Unit::Fused(g) => Box::new(g.inputs.iter().filter(|i| i.constant.is_none()).map(|i| i.from)),
+        self.list.iter().all(fused) && self.wants.iter().all(|&k| !is_known(self.program, k))
     }
 }
 
@@ -205,7 +261,7 @@ fn sorted(program: &Program, units: &[Unit], unit_of: &[Option<usize>]) -> Vec<u
                 order.push(u);
             } else if !std::mem::replace(&mut seen[u], true) {
                 stack.push((u, true));
-                stack.extend(sources(program, &units[u]).filter_map(|k| unit_of[k]).filter(|&s| !seen[s]).map(|s| (s, false)));
+                stack.extend(units[u].sources(program).filter_map(|k| unit_of[k]).filter(|&s| !seen[s]).map(|s| (s, false)));
             }
         }
     }
@@ -254,5 +310,5 @@ fn group(
     let kept: Vec<usize> = outputs.iter().map(value).collect();
     let fused = Fused::new(&dtypes, &ops, &kept).map_err(|e| (members[0], e))?;
     let wanted = outputs.iter().any(|o| wants.iter().any(|(k, _)| k == o));
-    Ok(Group { inputs, outputs, program: fused, scratch: Scratch::default(), wanted })
+    Ok(Group { inputs, outputs, program: fused, wanted })
 }
