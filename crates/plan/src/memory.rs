@@ -5,7 +5,7 @@
 //! encoded copy of the chunk being written.
 
 use crate::bands::Bands;
-use crate::demand::Demands;
+use crate::demand::{Demands, merge};
 use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, Units, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
@@ -249,7 +249,7 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     let tiled = pass.tiles.len() > 1;
     // Steps that do not fit together are refused before anything is evaluated.
     let Ok(units) = Units::new(program, &schedule.types, &pass.wants, tiled) else { return 0 };
-    let needs = if tiled {
+    let mut needs = if tiled {
         let at = |tile: Region| units.needs(&vec![tile; pass.wants.len()]);
         let larger = |(x, y): (Vec<Region>, Vec<Region>)| if volume_of(&x) >= volume_of(&y) { x } else { y };
         // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
@@ -257,6 +257,8 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     } else {
         units.needs(&pass.wants.iter().map(|(_, region)| region.clone()).collect::<Vec<_>>())
     };
+    // As they are loaded.
+    (0..needs.len()).filter(|&k| is_known(program, k)).for_each(|k| merge(&mut needs[k]));
     let mut bytes = 0u64;
     for unit in &units.list {
         let scratch = match unit {
@@ -270,10 +272,9 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
             }
             Unit::Fused(group) => {
                 let regions = group.outputs.first().map_or(&[][..], |&first| &needs[first]);
-                let blocks = group.inputs.iter().filter(|i| i.constant.is_none()).count();
                 let largest = regions.iter().map(Region::volume).max().unwrap_or(0);
                 let made = group.outputs.iter().map(|&k| bytes_of(program, k, regions));
-                made.fold(group.program.scratch(largest, blocks), u64::saturating_add)
+                made.fold(group.program.scratch(largest, group.turned), u64::saturating_add)
             }
         };
         bytes = bytes.saturating_add(scratch);

@@ -8,7 +8,7 @@
 
 use crate::Program;
 use crate::demand::{Demands, merge};
-use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node};
+use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node, ViewAxis};
 use chunkwise_types::Region;
 use std::collections::BTreeMap;
 
@@ -35,6 +35,8 @@ pub struct Group {
     pub program: Fused,
     /// A wanted value is among them.
     pub wanted: bool,
+    /// How many of the inputs may lie in another order than C.
+    pub turned: usize,
 }
 
 /// What is evaluated at once.
@@ -79,6 +81,23 @@ fn function(kernel: &Kernel) -> Option<Option<ElementOp>> {
         Kernel::Cast => Some(None),
         _ => None,
     }
+}
+
+/// For each step, whether its value may lie in another order than C. What is loaded does not, and kernels keep the order of their inputs.
+fn turned(program: &Program) -> Vec<bool> {
+    let mut found: Vec<bool> = Vec::with_capacity(program.steps.len());
+    for step in &program.steps {
+        let own = match &step.kernel {
+            Some(Kernel::View { axes }) => {
+                let from: Vec<usize> = axes.iter().filter_map(|a| if let ViewAxis::In(i) = a { Some(*i) } else { None }).collect();
+                !from.is_sorted()
+            }
+            Some(Kernel::Contract(_) | Kernel::Qr(_)) => true,
+            _ => false,
+        };
+        found.push(own || step.inputs.iter().any(|&i| found[i]));
+    }
+    found
 }
 
 /// Where the value of a step comes to be needed.
@@ -160,9 +179,10 @@ impl<'a> Units<'a> {
                 outside[from] = true;
             }
         }
+        let turned = turned(program);
         let mut units: Vec<Unit> = Vec::new();
         for members in groups.values() {
-            units.push(Unit::Fused(Box::new(group(program, members, wants, &outside, &constant, &is_view)?)));
+            units.push(Unit::Fused(Box::new(group(program, members, wants, (&outside, &turned), &constant, &is_view)?)));
         }
         for k in 0..n {
             if !active[k] || unit_of[k].is_some() || kernel(k).is_none() {
@@ -273,7 +293,7 @@ fn group(
     program: &Program,
     members: &[usize],
     wants: &[(usize, Region)],
-    outside: &[bool],
+    (outside, turned): (&[bool], &[bool]),
     constant: &impl Fn(usize) -> Option<Block>,
     is_view: &impl Fn(usize) -> bool,
 ) -> Result<Group, (usize, KernelError)> {
@@ -310,5 +330,6 @@ fn group(
     let kept: Vec<usize> = outputs.iter().map(value).collect();
     let fused = Fused::new(&dtypes, &ops, &kept).map_err(|e| (members[0], e))?;
     let wanted = outputs.iter().any(|o| wants.iter().any(|(k, _)| k == o));
-    Ok(Group { inputs, outputs, program: fused, wanted })
+    let turned = found.keys().filter(|&&k| turned[k]).count();
+    Ok(Group { inputs, outputs, program: fused, wanted, turned })
 }

@@ -128,15 +128,22 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     (bytes, touched.shape.iter().map(|&n| n as f64).product())
 }
 
+/// The index of a task in the middle, where no axis ends. It is not on the diagonal if that can be: tasks of a matrix times its own
+/// transpose read half as much there.
+fn middle(counts: &[u64]) -> Vec<u64> {
+    let at = |(axis, &n): (usize, &u64)| (n.saturating_sub(1) / 2 + axis as u64 % 2).min(n.saturating_sub(2));
+    counts.iter().enumerate().map(at).collect()
+}
+
 /// Tasks that stand for all, with how many they stand for: the middle one on each axis, and the last one, which may be smaller.
 fn kinds(counts: &[u64]) -> Vec<(u64, f64)> {
     let mut out = vec![(Vec::new(), 1.0)];
     // More kinds than that are not worth the time.
     let mut splits = 4;
-    for &n in counts {
+    for (&n, middle) in counts.iter().zip(middle(counts)) {
         let split = n > 1 && splits > 0;
         splits -= i32::from(split);
-        let own = if split { vec![((n - 1) / 2, (n - 1) as f64), (n - 1, 1.0)] } else { vec![(n.saturating_sub(1) / 2, n as f64)] };
+        let own = if split { vec![(middle, (n - 1) as f64), (n - 1, 1.0)] } else { vec![(middle, n as f64)] };
         let with = |(index, times): &(Vec<u64>, f64)| -> Vec<(Vec<u64>, f64)> {
             own.iter().map(|&(k, n)| (index.iter().copied().chain([k]).collect(), times * n)).collect()
         };
@@ -145,11 +152,13 @@ fn kinds(counts: &[u64]) -> Vec<(u64, f64)> {
     out.into_iter().map(|(index, times)| (chunkwise_types::ravel(&index, counts), times)).collect()
 }
 
-/// What all tasks read of each array, taking the middle task for all.
+/// What all tasks read of each array, taking the middle task for all, if they are more than a few.
 pub(crate) fn reads<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage) -> BTreeMap<&'a str, Reads> {
     let counts = stage.task_counts();
-    let middle: Vec<u64> = counts.iter().map(|n| n.saturating_sub(1) / 2).collect();
-    sums(arrays, stage, &[(chunkwise_types::ravel(&middle, &counts), chunkwise_types::volume(&counts) as f64)])
+    match chunkwise_types::volume(&counts) {
+        0..=4 => sums(arrays, stage, &kinds(&counts)),
+        tasks => sums(arrays, stage, &[(chunkwise_types::ravel(&middle(&counts), &counts), tasks as f64)]),
+    }
 }
 
 /// What some tasks read of each array, each as often as it is said.

@@ -78,16 +78,17 @@ impl Task {
         })
     }
 
-    /// The fold nearest to the leaves for which one task would read more than `most` bytes before a later fold begins, or which it would
-    /// compute again and again, for every step of a later fold or for every tile.
-    fn by_one(&self, graph: &Graph, root: &Root, most: u64) -> Option<usize> {
+    /// The fold nearest to the leaves for which one task would read much before a later fold begins, or which it would compute again and
+    /// again, for every step of a later fold or for every tile.
+    fn by_one(&self, graph: &Graph, draft: &Draft, root: &Root) -> Option<usize> {
         let folds: Vec<bool> = self.program.steps.iter().map(Step::is_fold).collect();
         if !folds.contains(&true) {
             return None;
         }
         let mut program = self.program.clone();
-        stream(graph, &mut program, &self.nodes, &[root.node]);
+        stream(graph, &mut program, &self.nodes, &[root.node], draft.step_bytes());
         let before = |i: usize| self.program.dependents(i).iter().zip(&folds).any(|(after, fold)| *after && *fold);
+        let most = SMALL.min(draft.target());
         let much = |i: usize| {
             let wants: Vec<_> = self.needs[i].iter().map(|region| (i, region.clone())).collect();
             memory::read_bytes(&self.program, &demands(&self.program, &self.types, &wants)) > most
@@ -120,7 +121,7 @@ fn elements(regions: &[Region]) -> u64 {
 fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
     let task = Task::new(graph, draft, root);
-    let found = task.by_all_tasks().or_else(|| task.by_one(graph, root, SMALL.min(draft.target())))?;
+    let found = task.by_all_tasks().or_else(|| task.by_one(graph, draft, root))?;
     Some(task.nodes[found])
 }
 

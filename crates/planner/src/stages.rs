@@ -2,7 +2,7 @@
 
 use crate::graph::Graph;
 use crate::{PlannerError, Request};
-use chunkwise_kernels::Node;
+use chunkwise_kernels::{Kernel, Node};
 use chunkwise_plan::demand::demands;
 use chunkwise_plan::schedule::TILE_ELEMENTS;
 use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
@@ -153,6 +153,11 @@ impl Draft {
     /// Bytes that one of the tasks that run at once should use.
     pub fn target(&self) -> u64 {
         self.spec.task_budget() / self.spec.workers.max(1)
+    }
+
+    /// Bytes that one step of a fold should read at least: a part of a share.
+    pub fn step_bytes(&self) -> u64 {
+        STEP_BYTES.min(self.target() / 4)
     }
 
     /// Makes a node an intermediate array, unless it is an output anyway: then that is read.
@@ -317,7 +322,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
 fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
     let (mut program, order) = draft.program(graph, &nodes);
-    stream(graph, &mut program, &order, &nodes);
+    stream(graph, &mut program, &order, &nodes, draft.step_bytes());
     let outputs = group
         .iter()
         .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
@@ -350,8 +355,8 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
 /// Marks the folds that take their input step by step.
 ///
 /// A fold is streamed unless what it reads is needed as well beside it, by the outputs or by a later fold: then the task holds it
-/// anyway, and streaming would read it twice.
-pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize]) {
+/// anyway, and streaming would read it twice. A step takes so many chunks that it reads `step_bytes` at least.
+pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize], step_bytes: u64) {
     let (given, n) = (program.clone(), program.steps.len());
     let fold: Vec<bool> = given.steps.iter().map(Step::is_fold).collect();
     let leaves = |starts: &[usize], through: &dyn Fn(usize) -> bool| -> HashSet<usize> {
@@ -388,23 +393,25 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         };
         let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
         let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
-        let cuts = cuts(graph, &node, kernel, &nodes, chunk);
-        // Also where all is in one chunk, if a single element of the result needs more than a tile: tiles of the result are no help then.
-        let large = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n)) > TILE_ELEMENTS
-            || read(&mut types[w].iter().map(|ty| Region::full(&ty.shape))) > STEP_BYTES.saturating_mul(volume(&step.ty.shape));
+        let cuts = cuts(graph, &node, kernel, &nodes, chunk, step_bytes);
+        // Also where all is in one chunk, if tiles of the result are no help: if a single element needs more than a tile; of a product, which
+        // is not cut into tiles, if all of it reads more than a step.
+        let all = read(&mut types[w].iter().map(|ty| Region::full(&ty.shape)));
+        let element = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n));
+        let product = matches!(kernel, Kernel::Contract(_));
+        let large = element > TILE_ELEMENTS || all > STEP_BYTES.saturating_mul(volume(&step.ty.shape)) || (product && all > step_bytes);
         if large || cuts.iter().any(|c| c.count() > 1) {
             program.steps[w].stream = Some(cuts);
         }
     }
 }
 
-/// Bytes that one step of a fold should read at least.
+/// Bytes that one step of a fold should read at least, where there is room for them.
 const STEP_BYTES: u64 = 8 << 20;
 
 /// Where the contracted indices of a fold are cut: at the chunks of its inputs, tiny ones grouped. For a chunk of each input `read` bytes
 /// are read.
-fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inputs: &[usize], read: u64) -> Vec<AxisChunks> {
-    use chunkwise_kernels::Kernel;
+fn cuts(graph: &Graph, node: &Node<'_>, kernel: &Kernel, inputs: &[usize], read: u64, step_bytes: u64) -> Vec<AxisChunks> {
     let axis_of = |input: usize, axis: usize| graph.nodes[inputs[input]].chunks.0[axis].clone();
     let mut cuts: Vec<AxisChunks> = match kernel {
         Kernel::Reduce { axes, .. } => axes.iter().map(|&a| axis_of(0, a)).collect(),
@@ -436,10 +443,10 @@ fn cuts(graph: &Graph, node: &Node<'_>, kernel: &chunkwise_kernels::Kernel, inpu
     let mut bytes = inputs.iter().map(|&i| chunk(i)).fold(0, u64::saturating_add).max(read).max(1);
     for cut in cuts.iter_mut().rev() {
         if let AxisChunks::Regular { len, size } = cut
-            && bytes < STEP_BYTES
+            && bytes < step_bytes
             && *size > 0
         {
-            let times = (STEP_BYTES / bytes).clamp(1, len.div_ceil(*size).max(1));
+            let times = (step_bytes / bytes).clamp(1, len.div_ceil(*size).max(1));
             bytes = bytes.saturating_mul(times);
             *size = size.saturating_mul(times);
         }

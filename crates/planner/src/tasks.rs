@@ -3,7 +3,8 @@
 use crate::PlannerError;
 use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
-use chunkwise_plan::{ArrayRole, PlanArray, Stage, memory};
+use chunkwise_plan::memory::{self, Need};
+use chunkwise_plan::{ArrayRole, PlanArray, Stage};
 use chunkwise_types::{AxisChunks, ByteSize};
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerErr
 
 /// Chooses chunks small enough, a task for each, and projects the memory.
 pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
-    shrink_chunks(draft, stage);
+    make_fit(draft, stage);
     steps(draft, stage);
     project(draft, stage)
 }
@@ -45,19 +46,41 @@ pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), Plan
 /// Chooses task regions as large as they may be while all workers are busy, to be read from an array whose pieces follow them.
 pub(crate) fn fit_narrow(draft: &mut Draft, stage: &mut Stage) {
     base(draft, stage);
-    shrink_chunks(draft, stage);
+    make_fit(draft, stage);
     let goal = draft.target();
     grow(draft, stage, goal);
     balance(draft, stage);
 }
 
 fn choose(draft: &mut Draft, stage: &mut Stage) {
-    shrink_chunks(draft, stage);
+    make_fit(draft, stage);
     let goal = TASK_BYTES.min(draft.target() / 6);
     grow(draft, stage, goal);
     widen(draft, stage);
     balance(draft, stage);
     steps(draft, stage);
+}
+
+/// Makes the stage fit: by smaller chunks, where they are free, or by shorter steps of its folds, whichever reads less.
+fn make_fit(draft: &mut Draft, stage: &mut Stage) {
+    let limit = limit(draft, stage);
+    if memory::worst_need(&draft.arrays, stage).total <= limit {
+        return;
+    }
+    let mut cut = stage.clone();
+    let fits = steps(draft, &mut cut).total <= limit;
+    let again = amplification(&draft.arrays, &cut);
+    let before = draft.arrays.clone();
+    shrink_chunks(draft, stage);
+    if fits && again <= amplification(&draft.arrays, stage) {
+        (*stage, draft.arrays) = (cut, before);
+    }
+}
+
+/// What a task may need: the budget, or a share where the chunks that are written are up to the planner alone.
+fn limit(draft: &Draft, stage: &Stage) -> u64 {
+    let inner = |array: &str| draft.arrays.get(array).is_some_and(|a| a.role == ArrayRole::Intermediate);
+    if stage.outputs.iter().all(|o| inner(&o.array)) { draft.target() } else { draft.spec.task_budget() }
 }
 
 /// One stored chunk a task.
@@ -120,12 +143,10 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
     if !stage.outputs.iter().all(|o| draft.free.contains(&o.array) && plain(&o.array)) {
         return;
     }
-    let inner = |array: &str| draft.arrays.get(array).is_some_and(|a| a.role == ArrayRole::Intermediate);
-    let (budget, target) = (draft.spec.task_budget(), draft.target());
-    let free = stage.outputs.iter().all(|o| inner(&o.array));
+    let (budget, limit) = (draft.spec.task_budget(), limit(draft, stage));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
     let mut again = amplification(&draft.arrays, stage);
-    while need > if free { target } else { budget } {
+    while need > limit {
         let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
         let before = (stage.clone(), draft.arrays.clone());
         let mut best: Option<Halved> = None;
@@ -220,8 +241,10 @@ fn widen(draft: &Draft, stage: &mut Stage) {
         let rank = stage.task_counts().len();
         let best = (0..rank)
             .filter_map(|axis| {
-                let next = multiplied(stage, axis, 2)?;
-                let (a, need) = (amplification(&draft.arrays, &next), memory::worst_need(&draft.arrays, &next).total);
+                let mut next = multiplied(stage, axis, 2)?;
+                // Shorter steps make room for a larger region: they read no more.
+                let need = if raw(draft, &next) { steps(draft, &mut next) } else { memory::worst_need(&draft.arrays, &next) }.total;
+                let a = amplification(&draft.arrays, &next);
                 let enough = if need <= target { 0.95 } else { BEYOND };
                 (a < now * enough && need <= budget).then_some((a, next))
             })
@@ -253,32 +276,40 @@ fn balance(draft: &Draft, stage: &mut Stage) {
     }
 }
 
-/// Bytes that one step of a fold should read at least.
-const STEP_BYTES: u64 = 8 << 20;
-
-/// Halves the steps of folds over raw arrays, which can be read in parts, while a task is larger than its share.
-fn steps(draft: &Draft, stage: &mut Stage) {
-    // Small arrays stay in memory from one step to the next.
-    let raw = stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw || memory::keeps(a)));
-    if !raw {
-        return;
-    }
-    let target = draft.target();
+/// Halves the steps of folds while a task is larger than its share, over raw arrays, which can be read in parts; over others only while it
+/// does not fit at all, for their chunks are decoded for every part of them. Returns what the task needs then.
+fn steps(draft: &Draft, stage: &mut Stage) -> Need {
+    let raw = raw(draft, stage);
+    let (budget, target) = (draft.spec.task_budget(), draft.target());
     let mut need = memory::worst_need(&draft.arrays, stage);
-    while need.total > target && need.leaves > STEP_BYTES {
-        let mut next = stage.clone();
-        let Some(stream) = next.program.steps.iter().filter_map(|s| s.stream.clone()).next() else { return };
-        // The slowest index that can be cut: its parts are long runs of the file.
-        let Some(axis) = stream.iter().position(|c| matches!(c, AxisChunks::Regular { size, .. } if *size > 1)) else { return };
-        for cut in next.program.steps.iter_mut().filter_map(|s| s.stream.as_mut()).filter(|c| **c == stream) {
-            if let AxisChunks::Regular { size, .. } = &mut cut[axis] {
-                *size = size.div_ceil(2);
-            }
-        }
-        let less = memory::worst_need(&draft.arrays, &next);
-        if less.total >= need.total {
-            return;
-        }
+    while need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes()) {
+        let mut streams: Vec<&Vec<AxisChunks>> = stage.program.steps.iter().filter_map(|s| s.stream.as_ref()).collect();
+        streams.dedup();
+        let smaller = streams.into_iter().find_map(|stream| {
+            let next = halved(stage, stream)?;
+            let less = memory::worst_need(&draft.arrays, &next);
+            (less.total < need.total).then_some((next, less))
+        });
+        let Some((next, less)) = smaller else { break };
         (*stage, need) = (next, less);
     }
+    need
+}
+
+/// True if any part of what a stage reads can be had by itself; small arrays stay in memory from one step to the next.
+fn raw(draft: &Draft, stage: &Stage) -> bool {
+    stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw || memory::keeps(a)))
+}
+
+/// The stage with the steps halved that are cut like this, of all its folds; `None` if they are single elements.
+fn halved(stage: &Stage, stream: &[AxisChunks]) -> Option<Stage> {
+    // The slowest index that can be cut: its parts are long runs of the file.
+    let axis = stream.iter().position(|c| matches!(c, AxisChunks::Regular { size, .. } if *size > 1))?;
+    let mut next = stage.clone();
+    for cut in next.program.steps.iter_mut().filter_map(|s| s.stream.as_mut()).filter(|c| **c == stream) {
+        if let AxisChunks::Regular { size, .. } = &mut cut[axis] {
+            *size = size.div_ceil(2);
+        }
+    }
+    Some(next)
 }

@@ -12,8 +12,8 @@ use chunkwise_types::DType;
 
 /// The most elements of a strip.
 pub const MAX_STRIP: u64 = 4096;
-/// The fewest, unless there are not so many.
-const MIN_STRIP: usize = 256;
+/// The fewest, unless there are not so many: a function takes some tens of nanoseconds by itself.
+const MIN_STRIP: usize = 1024;
 /// Bytes that the registers, inputs and outputs of a strip should have together: most of a first-level cache.
 const STRIP_BYTES: usize = 32 << 10;
 
@@ -81,10 +81,14 @@ pub struct Fused {
     in_place: usize,
 }
 
+/// A buffer that is taken out while it is written. Moving the vector itself would cost more than a short strip: it is loaded in other parts
+/// than its length was stored in, for which processors wait.
+type Slot = Option<Box<Buffer>>;
+
 /// The registers of a program, kept from one run to the next.
 #[derive(Default)]
 pub struct Scratch {
-    registers: Vec<Buffer>,
+    registers: Vec<Slot>,
     gathered: Vec<Gathered>,
     index: Vec<usize>,
     walk: Vec<usize>,
@@ -155,14 +159,14 @@ impl Fused {
         Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip, in_place })
     }
 
-    /// An upper bound of the bytes that [`Scratch`] takes for outputs of so many elements; `blocks` of the inputs are not one element seen
-    /// everywhere.
-    pub fn scratch(&self, volume: u64, blocks: usize) -> u64 {
+    /// An upper bound of the bytes that [`Scratch`] takes for outputs of so many elements, if so many of the inputs may lie in another order than
+    /// C.
+    pub fn scratch(&self, volume: u64, turned: usize) -> u64 {
         let strip = volume.min(self.strip as u64);
         let registers = self.registers.iter().chain(&self.inputs).map(|d| strip * d.size() + LINE as u64).fold(0, u64::saturating_add);
-        // Some rows of an input that lies otherwise; there are two rows at least.
+        // Some rows of each of those; there are two rows at least.
         let panel = (PANEL_BYTES as u64).min(volume.saturating_mul(LINE as u64 / 2));
-        registers.saturating_add(panel.saturating_mul(blocks as u64))
+        registers.saturating_add(panel.saturating_mul(turned as u64))
     }
 
     /// Evaluates the program on operands of one shape. The outputs are dense: in C order or, with `any_order`, in the order of the inputs
@@ -184,7 +188,7 @@ impl Fused {
         scratch.fit(&self.registers, operands, &walk, strip)?;
         let Scratch { registers, gathered, index, walk: indices } = scratch;
         let room = |d: &DType| Buffer::with_capacity(*d, total).ok_or_else(|| bug("a dtype without blocks"));
-        let mut outputs: Vec<Buffer> = self.outputs.iter().map(room).collect::<Result<_, _>>()?;
+        let mut outputs: Vec<Slot> = self.outputs.iter().map(|d| room(d).map(|b| Some(Box::new(b)))).collect::<Result<_, _>>()?;
         let broken = || bug("a function got another dtype than it was compiled for");
         let mut at = 0;
         while at < total {
@@ -196,25 +200,25 @@ impl Fused {
                 }
             }
             for op in &self.ops {
+                // What is written is taken out meanwhile.
                 let mut out = match op.out {
-                    Place::Output(o) => std::mem::take(&mut outputs[o]),
-                    Place::Register(r) => {
-                        let mut register = std::mem::take(&mut registers[r]);
+                    Place::Output(o) => outputs[o].take(),
+                    Place::Register(r) => registers[r].take().map(|mut register| {
                         register.clear();
                         register
-                    }
-                    Place::Input(_) => return Err(broken()),
+                    }),
+                    Place::Input(_) => None,
                 };
                 let arg = |p: Place| match p {
-                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).unwrap_or_else(|| gathered[i].strip(n)),
-                    Place::Register(r) => registers[r].tail(n),
-                    Place::Output(o) => outputs[o].tail(n),
+                    Place::Input(i) => walk.strip_of(i, &operands[i], index, n).or_else(|| Some(gathered[i].strip(n))),
+                    Place::Register(r) => Some(registers[r].as_ref()?.tail(n)),
+                    Place::Output(o) => Some(outputs[o].as_ref()?.tail(n)),
                 };
-                let done = match *op {
-                    Op { args: [a, ..], arity: 1, .. } => (op.run)(&[arg(a)], n, &mut out),
-                    Op { args: [a, b, _], arity: 2, .. } => (op.run)(&[arg(a), arg(b)], n, &mut out),
-                    Op { args: [a, b, c], .. } => (op.run)(&[arg(a), arg(b), arg(c)], n, &mut out),
-                };
+                let done = out.as_mut().and_then(|out| match *op {
+                    Op { args: [a, ..], arity: 1, .. } => (op.run)(&[arg(a)?], n, out),
+                    Op { args: [a, b, _], arity: 2, .. } => (op.run)(&[arg(a)?, arg(b)?], n, out),
+                    Op { args: [a, b, c], .. } => (op.run)(&[arg(a)?, arg(b)?, arg(c)?], n, out),
+                });
                 match op.out {
                     Place::Output(o) => outputs[o] = out,
                     Place::Register(r) => registers[r] = out,
@@ -224,7 +228,7 @@ impl Fused {
             }
             at += n;
         }
-        let blocks: Vec<Block> = outputs.into_iter().map(|o| arranged(o, shape, &walk.order)).collect();
+        let blocks: Vec<Block> = outputs.into_iter().flatten().map(|o| arranged(*o, shape, &walk.order)).collect();
         Ok(self.asked.iter().map(|&o| blocks[o].clone()).collect())
     }
 }
@@ -295,10 +299,10 @@ impl Scratch {
     /// Makes room for strips of `n` elements: in registers of these dtypes, and for the operands that are gathered.
     fn fit(&mut self, registers: &[DType], operands: &[Operand], walk: &Walk, n: usize) -> Result<(), KernelError> {
         let missing = || bug("a dtype without blocks");
-        self.registers.resize_with(registers.len(), Buffer::default);
+        self.registers.resize_with(registers.len(), Slot::default);
         self.gathered.resize_with(operands.len(), Gathered::default);
         for (register, &dtype) in self.registers.iter_mut().zip(registers) {
-            register.fit(dtype, n).ok_or_else(missing)?;
+            register.get_or_insert_default().fit(dtype, n).ok_or_else(missing)?;
         }
         for (i, (to, operand)) in self.gathered.iter_mut().zip(operands).enumerate() {
             to.forget();
