@@ -27,6 +27,13 @@ WORK = {
         lambda x: x - x.mean(axis=0) - x.mean(axis=1, keepdims=True),
         4,
     ),
+    "normalised": ("(x - min(x)) / (max(x) - min(x))", lambda x: (x - x.min()) / (x.max() - x.min()), 2),
+    "peaks": (
+        "(x - mean(x, axis=0)) / (max(x, axis=0) - mean(x, axis=0))",
+        lambda x: (x - x.mean(axis=0)) / (x.max(axis=0) - x.mean(axis=0)),
+        2,
+    ),
+    "standardised": ("(x - mean(x)) / std(x)", lambda x: (x - x.mean()) / x.std(), 2),
     "largest mean": ("max(mean(x, axis=[1, 2]))", lambda x: x.mean(axis=(1, 2)).max(), 1),
     "mean of largest": ("mean(max(x, axis=0) - min(x, axis=0))", lambda x: (x.max(axis=0) - x.min(axis=0)).mean(), 2),
     "sum of rows": ("max(sum(x * x, axis=2))", lambda x: (x * x).sum(axis=2).max(), 1),

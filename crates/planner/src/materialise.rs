@@ -10,11 +10,12 @@ use crate::PlannerError;
 use crate::graph::Graph;
 use crate::split::SMALL;
 use crate::stages::{Draft, Root, stream};
-use chunkwise_kernels::{ArrayType, Kernel};
+use chunkwise_kernels::{ArrayType, Kernel, Node};
 use chunkwise_plan::demand::{Demands, demands};
 use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
 use chunkwise_types::{Region, volume};
+use std::collections::HashSet;
 
 pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
     let mut k = 0;
@@ -126,7 +127,8 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
 }
 
 /// Where the value of a fold is smallest: while a single element-wise operation uses it and the result is no larger, that result is
-/// stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count.
+/// stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count. But not with a fold that others use as well:
+/// that is stored before, so both would not be computed in one reading.
 fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
     let bytes = |k: usize| {
         let ty = &graph.nodes[k].ty;
@@ -136,10 +138,29 @@ fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
         let mut users = (0..graph.nodes.len()).filter(|&k| graph.nodes[k].inputs.contains(&node));
         let (Some(user), None) = (users.next(), users.next()) else { break };
         let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
-        if !mapped || bytes(user) > bytes(node) {
+        let beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
+        if !mapped || bytes(user) > bytes(node) || beside.into_iter().any(|&k| shares_fold(graph, k)) {
             break;
         }
         node = user;
     }
     node
+}
+
+/// True if the value of a node comes from a fold, without another one between, that more than one operation uses.
+fn shares_fold(graph: &Graph, node: usize) -> bool {
+    let mut stack = vec![(node, false)];
+    let mut seen = HashSet::new();
+    while let Some((k, shared)) = stack.pop() {
+        let n = &graph.nodes[k];
+        let shared = shared || graph.nodes.iter().filter(|user| user.inputs.contains(&k)).nth(1).is_some();
+        let fold = n.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &[], output: &n.ty }.foldable());
+        if fold && shared {
+            return true;
+        }
+        if !fold && seen.insert((k, shared)) {
+            stack.extend(n.inputs.iter().map(|&input| (input, shared)));
+        }
+    }
+    false
 }

@@ -287,13 +287,14 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
         }
     }
     leveled.sort_by_key(|(l, _)| *l);
-    // Siblings run at the same level on the same task grid and, directly or through others, read the same arrays.
+    // Siblings run at the same level on the same task grid, or with one task each, and, directly or through others, read the same arrays.
     let mut groups: Vec<(usize, HashSet<String>, Vec<&Root>)> = Vec::new();
     for (level, root) in leveled {
         let mut reads: HashSet<String> = draft.program(graph, &[root.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect();
         let mut members = vec![root];
         groups.retain_mut(|(l, r, g)| {
-            let sibling = *l == level && g[0].tasks == root.tasks && !r.is_disjoint(&reads);
+            let alike = |g: &[&Root]| g[0].tasks == root.tasks || in_lockstep(graph, draft, &[g, &[root]].concat());
+            let sibling = *l == level && !r.is_disjoint(&reads) && alike(g);
             if sibling {
                 reads.extend(r.drain());
                 members.splice(0..0, g.drain(..));
@@ -317,6 +318,24 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     }
     Ok(())
 }
+
+/// True if one task computes each of these roots, all of them small, by folds that take the same steps: a mean and a variance of everything.
+fn in_lockstep(graph: &Graph, draft: &Draft, group: &[&Root]) -> bool {
+    let small = |root: &&Root| {
+        let ty = &graph.nodes[root.node].ty;
+        root.tasks.count() == 1 && volume(&ty.shape).saturating_mul(ty.dtype.size()) <= SMALL_ROOT
+    };
+    if !group.iter().all(small) {
+        return false;
+    }
+    let program = build(graph, draft, group).program;
+    let mut streams = program.steps.iter().filter(|s| s.is_fold()).map(|s| s.stream.as_ref());
+    let first = streams.next().flatten();
+    first.is_some() && streams.all(|stream| stream == first)
+}
+
+/// Bytes of results that may share a stage with others of other shapes.
+const SMALL_ROOT: u64 = 64 << 10;
 
 /// The stage that stores some roots.
 fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
