@@ -28,7 +28,7 @@ impl Reads {
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
         let stage = &draft.stages[s];
-        let reads = total(&sums(&draft.arrays, stage, &kinds(&stage.task_counts())));
+        let reads = total(&most(&draft.arrays, stage, &|beside| kinds(&stage.task_counts(), beside)));
         let written: Vec<&PlanArray> = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array)).collect();
         let bytes_written = written.iter().map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).sum();
         let puts = written.iter().map(|a| a.grid.count()).sum();
@@ -128,19 +128,18 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     (bytes, touched.shape.iter().map(|&n| n as f64).product())
 }
 
-/// The index of a task in the middle, where no axis ends. It is not on the diagonal if that can be: tasks of a matrix times its own
-/// transpose read half as much there.
-fn middle(counts: &[u64]) -> Vec<u64> {
-    let at = |(axis, &n): (usize, &u64)| (n.saturating_sub(1) / 2 + axis as u64 % 2).min(n.saturating_sub(2));
+/// The index of a task in the middle, or of one beside it, where no axis ends.
+fn middle(counts: &[u64], beside: bool) -> Vec<u64> {
+    let at = |(axis, &n): (usize, &u64)| (n.saturating_sub(1) / 2 + (axis as u64 % 2) * u64::from(beside)).min(n.saturating_sub(2));
     counts.iter().enumerate().map(at).collect()
 }
 
 /// Tasks that stand for all, with how many they stand for: the middle one on each axis, and the last one, which may be smaller.
-fn kinds(counts: &[u64]) -> Vec<(u64, f64)> {
+fn kinds(counts: &[u64], beside: bool) -> Vec<(u64, f64)> {
     let mut out = vec![(Vec::new(), 1.0)];
     // More kinds than that are not worth the time.
     let mut splits = 4;
-    for (&n, middle) in counts.iter().zip(middle(counts)) {
+    for (&n, middle) in counts.iter().zip(middle(counts, beside)) {
         let split = n > 1 && splits > 0;
         splits -= i32::from(split);
         let own = if split { vec![(middle, (n - 1) as f64), (n - 1, 1.0)] } else { vec![(middle, n as f64)] };
@@ -155,10 +154,22 @@ fn kinds(counts: &[u64]) -> Vec<(u64, f64)> {
 /// What all tasks read of each array, taking the middle task for all, if they are more than a few.
 pub(crate) fn reads<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage) -> BTreeMap<&'a str, Reads> {
     let counts = stage.task_counts();
-    match chunkwise_types::volume(&counts) {
-        0..=4 => sums(arrays, stage, &kinds(&counts)),
-        tasks => sums(arrays, stage, &[(chunkwise_types::ravel(&middle(&counts), &counts), tasks as f64)]),
+    most(arrays, stage, &|beside| match chunkwise_types::volume(&counts) {
+        0..=4 => kinds(&counts, beside),
+        tasks => vec![(chunkwise_types::ravel(&middle(&counts, beside), &counts), tasks as f64)],
+    })
+}
+
+/// What some tasks read, or those beside them if that is more. On the diagonal, or on the other one, a product of a matrix with its own
+/// transpose reads half as much as elsewhere.
+fn most<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage, tasks: &dyn Fn(bool) -> Vec<(u64, f64)>) -> BTreeMap<&'a str, Reads> {
+    let (middle, beside) = (tasks(false), tasks(true));
+    let first = sums(arrays, stage, &middle);
+    if middle == beside {
+        return first;
     }
+    let second = sums(arrays, stage, &beside);
+    if total(&second).bytes > total(&first).bytes { second } else { first }
 }
 
 /// What some tasks read of each array, each as often as it is said.
@@ -238,11 +249,11 @@ mod tests {
 
     #[test]
     fn kinds_stand_for_all_tasks() {
-        assert_eq!(kinds(&[]), [(0, 1.0)]);
-        assert_eq!(kinds(&[1, 3]), [(1, 2.0), (2, 1.0)]);
-        assert_eq!(kinds(&[0]), [(0, 0.0)]);
+        assert_eq!(kinds(&[], false), [(0, 1.0)]);
+        assert_eq!(kinds(&[1, 3], true), [(1, 2.0), (2, 1.0)]);
+        assert_eq!(kinds(&[0], false), [(0, 0.0)]);
         for counts in [vec![5, 4], vec![2, 2, 2, 2, 2, 7]] {
-            let found = kinds(&counts);
+            let found = kinds(&counts, counts.len() % 2 == 0);
             let all = chunkwise_types::volume(&counts);
             assert_eq!(found.iter().map(|k| k.1).sum::<f64>(), all as f64);
             assert!(found.len() <= 16 && found.iter().all(|k| k.0 < all));
