@@ -34,6 +34,7 @@ WORK = {
         2,
     ),
     "standardised": ("(x - mean(x)) / std(x)", lambda x: (x - x.mean()) / x.std(), 2),
+    "ratio": ("std(x) / mean(x)", lambda x: x.std() / x.mean(), 1),
     "largest mean": ("max(mean(x, axis=[1, 2]))", lambda x: x.mean(axis=(1, 2)).max(), 1),
     "mean of largest": ("mean(max(x, axis=0) - min(x, axis=0))", lambda x: (x.max(axis=0) - x.min(axis=0)).mean(), 2),
     "sum of rows": ("max(sum(x * x, axis=2))", lambda x: (x * x).sum(axis=2).max(), 1),

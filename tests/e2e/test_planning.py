@@ -97,6 +97,47 @@ def test_a_long_chain_is_planned_like_a_short_one(tmp_path, operations):
     assert peak < 100e6
 
 
+@pytest.mark.parametrize("length", [100_000, 250_000])
+def test_products_take_short_steps_before_small_chunks(tmp_path, length):
+    """Where two factors do not fit; also if chunks are longer than their axis."""
+    declare(tmp_path, "in.zarr/x", (200, 100_000), (50, length), ["row", "column"], dtype="float64", compressors=None)
+    text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/y: 'matmul(x, permute_dims(x, [1, 0]))'}\nspec: {allowed_mem: 130MB, workers: 2}\n"
+    plan, _, _ = plan_of(tmp_path, text)
+    assert sum(s["cost"]["bytes_read"] for s in plan["stages"]) < 6 * 200 * 100_000 * 8, "a hundred times, in chunks of 4 by 4"
+
+
+REDUCED = {
+    "mean and deviation": ("x / std(x) - mean(x)", 2),
+    "two ranks": ({"a": "mean(x)", "b": "mean(x, keepdims=True)"}, 1),
+    "mean first": ({"a": "mean(x)", "b": "std(x)"}, 1),
+    "mean last": ({"a": "std(x)", "b": "mean(x)"}, 1),
+    "along time": ({"a": "mean(x, axis=0)", "b": "std(x, axis=0)"}, 1),
+    "ratio": ("std(x) / mean(x)", 1),
+    # Not the same steps: each keeps its tree.
+    "transposed": ({"a": "mean(x, axis=0)", "b": "max(permute_dims(x, [2, 0, 1]), axis=1)"}, 2),
+    "two axes": ({"a": "mean(x)", "b": "mean(x, axis=0)"}, 2),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+@pytest.mark.parametrize("length", [20, 20_000])
+def test_reductions_that_take_the_same_steps_share_a_reading(tmp_path, name, length):
+    results, readings = REDUCED[name]
+    declare(tmp_path, "in.zarr/x", (length, 100, 80), (min(length, 130), 100, 80), ["time", "y", "x"], dtype="float64", compressors=None)
+    outputs = results if isinstance(results, dict) else {"a": results}
+    text = "inputs: {x: in.zarr/x}\noutputs: {%s}\nspec: {allowed_mem: 200MB, workers: 2}\n" % ", ".join(f"out.zarr/{k}: '{v}'" for k, v in outputs.items())
+    plan, _, _ = plan_of(tmp_path, text)
+    reading = [s for s in plan["stages"] if any(step.get("read") == "in0-x" for step in s["program"]["steps"])]
+    assert len(reading) <= readings
+    if length == 20_000:
+        assert all(tasks_of(s) > 2 for s in reading), "all workers read"
+
+
+def tasks_of(stage):
+    counts = [[-(-axis["regular"]["len"] // axis["regular"]["size"]) if "regular" in axis else len(axis["irregular"]) for axis in o["tasks"]] for o in stage["outputs"]]
+    return int(np.prod(max(counts, key=len)))
+
+
 @pytest.mark.parametrize("tasks", [10, 10_000_000])
 def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
     declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "y", "x"])

@@ -5,7 +5,7 @@
 //! evaluated once.
 
 use crate::{Program, Step};
-use chunkwise_kernels::{ArrayType, Node};
+use chunkwise_kernels::{ArrayType, Kernel, Node};
 use chunkwise_types::Region;
 
 /// For each step, the disjoint-enough regions at which it is needed.
@@ -17,11 +17,13 @@ impl Program {
         step.inputs.iter().map(|&i| self.steps[i].ty.clone()).collect()
     }
 
-    /// For each step, whether it depends on step `k`.
-    pub fn dependents(&self, k: usize) -> Vec<bool> {
+    /// For each step, whether it depends on one of some steps.
+    pub fn dependents(&self, on: &[usize]) -> Vec<bool> {
+        let mut given = vec![false; self.steps.len()];
+        on.iter().for_each(|&k| given[k] = true);
         let mut found = vec![false; self.steps.len()];
-        for (i, step) in self.steps.iter().enumerate().skip(k + 1) {
-            found[i] = step.inputs.iter().any(|&input| input == k || found[input]);
+        for (i, step) in self.steps.iter().enumerate() {
+            found[i] = step.inputs.iter().any(|&input| given[input] || found[input]);
         }
         found
     }
@@ -30,9 +32,14 @@ impl Program {
 impl Step {
     /// True if its kernel can be folded over windows of its input.
     pub fn is_fold(&self) -> bool {
-        // Which kernels those are does not depend on their inputs.
-        self.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &[], output: &self.ty }.foldable())
+        self.kernel.as_ref().is_some_and(|kernel| is_fold(kernel, &self.ty))
     }
+}
+
+/// True if a kernel with an output of this type can be folded over windows of its input.
+pub fn is_fold(kernel: &Kernel, output: &ArrayType) -> bool {
+    // That does not depend on the inputs.
+    Node { kernel, inputs: &[], output }.foldable()
 }
 
 /// More regions of one step than this are taken as the smallest one that holds them all: merging looks at every pair.

@@ -371,12 +371,12 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
         .max()
         .unwrap_or(0);
     // Encoded chunks that are on their way to an object store while the next ones are made.
-    let sent = |o: &StageOutput| {
+    let sent = |(o, region): (&StageOutput, &Region)| {
         let array = arrays.get(&o.array)?;
-        let chunks = stage.outputs.len() as u64 * array.grid.touched(regions.first()?).volume();
+        let chunks = stage.outputs.len() as u64 * array.grid.touched(region).volume();
         Some(array.in_flight.min(encoded(chunk_bytes(array, &array.grid)).saturating_mul(chunks)))
     };
-    let sent = stage.outputs.iter().filter_map(sent).max().unwrap_or(0);
+    let sent = stage.outputs.iter().zip(regions).filter_map(sent).max().unwrap_or(0);
     for (r, t, w) in [(reading, tile, sent), (0, if direct { tile } else { 0 }, writing.saturating_add(sent))] {
         let total = [leaves, r.max(t), held, outputs, w, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
         keep(Need { leaves, reading: r, accumulators: held, tile: t, outputs, writing: w, total }, &mut worst);

@@ -35,7 +35,7 @@ pub struct Group {
     pub program: Fused,
     /// A wanted value is among them.
     pub wanted: bool,
-    /// How many of the inputs may lie in another order than C.
+    /// How many of the inputs may lie in another order than that in which the group goes through them.
     pub turned: usize,
 }
 
@@ -330,6 +330,8 @@ fn group(
     let kept: Vec<usize> = outputs.iter().map(value).collect();
     let fused = Fused::new(&dtypes, &ops, &kept).map_err(|e| (members[0], e))?;
     let wanted = outputs.iter().any(|o| wants.iter().any(|(k, _)| k == o));
-    let turned = found.keys().filter(|&&k| turned[k]).count();
+    // It follows the order of its inputs, so any of them may be the one that lies otherwise.
+    let blocks = inputs.iter().filter(|i| i.constant.is_none()).count();
+    let turned = if found.keys().any(|&k| turned[k]) { blocks } else { 0 };
     Ok(Group { inputs, outputs, program: fused, wanted, turned })
 }

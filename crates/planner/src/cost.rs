@@ -128,10 +128,21 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     (bytes, touched.shape.iter().map(|&n| n as f64).product())
 }
 
-/// The index of a task in the middle, or of one beside it, where no axis ends.
+/// The index of a task in the middle, or of one beside it on every second axis, where no axis ends.
 fn middle(counts: &[u64], beside: bool) -> Vec<u64> {
-    let at = |(axis, &n): (usize, &u64)| (n.saturating_sub(1) / 2 + (axis as u64 % 2) * u64::from(beside)).min(n.saturating_sub(2));
-    counts.iter().enumerate().map(at).collect()
+    let mut shift = false;
+    let at = |&n: &u64| {
+        let middle = n.saturating_sub(1) / 2;
+        let moved = beside && shift;
+        shift ^= n > 1;
+        match n {
+            // The next one would be the last.
+            3 if moved => 0,
+            _ if moved => (middle + 1).min(n.saturating_sub(2)),
+            _ => middle,
+        }
+    };
+    counts.iter().map(at).collect()
 }
 
 /// Tasks that stand for all, with how many they stand for: the middle one on each axis, and the last one, which may be smaller.
@@ -251,6 +262,8 @@ mod tests {
     fn kinds_stand_for_all_tasks() {
         assert_eq!(kinds(&[], false), [(0, 1.0)]);
         assert_eq!(kinds(&[1, 3], true), [(1, 2.0), (2, 1.0)]);
+        assert_eq!((middle(&[3, 1, 3], false), middle(&[3, 1, 3], true)), (vec![1, 0, 1], vec![1, 0, 0]));
+        assert_eq!((middle(&[4, 8, 2], false), middle(&[4, 8, 2], true)), (vec![1, 3, 0], vec![1, 4, 0]));
         assert_eq!(kinds(&[0], false), [(0, 0.0)]);
         for counts in [vec![5, 4], vec![2, 2, 2, 2, 2, 7]] {
             let found = kinds(&counts, counts.len() % 2 == 0);

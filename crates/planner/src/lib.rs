@@ -4,7 +4,7 @@
 //!
 //! 1. [`graph`]: common sub-expressions become one node; `rechunk` becomes the identity.
 //! 2. [`materialise`]: which folds must be stored, because fused they would be computed again and again, or by too few tasks.
-//! 3. [`stages`]: every stored node and output becomes the root of a stage; siblings on the same grid share one.
+//! 3. [`stages`]: every stored node and output becomes the root of a stage; siblings, with the same tasks, share one.
 //! 4. [`stages::stream`]: which folds of a stage take their input step by step.
 //! 5. [`tasks`]: task regions, so that memory stays inside the budget and chunks are read few times.
 //! 6. [`layout`]: intermediates in the pieces that their readers ask for.

@@ -10,8 +10,8 @@ use crate::PlannerError;
 use crate::graph::Graph;
 use crate::split::SMALL;
 use crate::stages::{Draft, Root, stream};
-use chunkwise_kernels::{ArrayType, Kernel, Node};
-use chunkwise_plan::demand::{Demands, demands};
+use chunkwise_kernels::{ArrayType, Kernel};
+use chunkwise_plan::demand::{Demands, demands, is_fold};
 use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
 use chunkwise_types::{Region, volume};
@@ -88,7 +88,7 @@ impl Task {
         }
         let mut program = self.program.clone();
         stream(graph, &mut program, &self.nodes, &[root.node], draft.step_bytes());
-        let before = |i: usize| self.program.dependents(i).iter().zip(&folds).any(|(after, fold)| *after && *fold);
+        let before = |i: usize| self.program.dependents(&[i]).iter().zip(&folds).any(|(after, fold)| *after && *fold);
         let most = SMALL.min(draft.target());
         let much = |i: usize| {
             let wants: Vec<_> = self.needs[i].iter().map(|region| (i, region.clone())).collect();
@@ -134,12 +134,16 @@ fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
         let ty = &graph.nodes[k].ty;
         volume(&ty.shape).saturating_mul(ty.dtype.size())
     };
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
+    for (k, n) in graph.nodes.iter().enumerate() {
+        n.inputs.iter().for_each(|&input| users[input].push(k));
+    }
+    users.iter_mut().for_each(Vec::dedup);
     while !draft.roots.iter().any(|r| r.node == node) {
-        let mut users = (0..graph.nodes.len()).filter(|&k| graph.nodes[k].inputs.contains(&node));
-        let (Some(user), None) = (users.next(), users.next()) else { break };
+        let &[user] = &users[node][..] else { break };
         let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
-        let beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
-        if !mapped || bytes(user) > bytes(node) || beside.into_iter().any(|&k| shares_fold(graph, k)) {
+        let mut beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
+        if !mapped || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, &users, k)) {
             break;
         }
         node = user;
@@ -148,13 +152,13 @@ fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
 }
 
 /// True if the value of a node comes from a fold, without another one between, that more than one operation uses.
-fn shares_fold(graph: &Graph, node: usize) -> bool {
+fn shares_fold(graph: &Graph, users: &[Vec<usize>], node: usize) -> bool {
     let mut stack = vec![(node, false)];
     let mut seen = HashSet::new();
     while let Some((k, shared)) = stack.pop() {
         let n = &graph.nodes[k];
-        let shared = shared || graph.nodes.iter().filter(|user| user.inputs.contains(&k)).nth(1).is_some();
-        let fold = n.kernel.as_ref().is_some_and(|kernel| Node { kernel, inputs: &[], output: &n.ty }.foldable());
+        let shared = shared || users[k].len() > 1;
+        let fold = n.kernel.as_ref().is_some_and(|kernel| is_fold(kernel, &n.ty));
         if fold && shared {
             return true;
         }

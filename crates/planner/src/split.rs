@@ -67,10 +67,11 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let mut round2 = Program::default();
     let mut outputs = Vec::new();
     let mut place = vec![usize::MAX; stage.program.steps.len()];
+    let after = stage.program.dependents(&streamed);
     for &k in &streamed {
         let step = &stage.program.steps[k];
         // All folds must run in lockstep over the same range, and none may depend on another.
-        if step.stream.as_ref() != Some(&stream) || streamed.iter().any(|&other| stage.program.dependents(other)[k]) {
+        if step.stream.as_ref() != Some(&stream) || after[k] {
             return None;
         }
         let Partial { kernel, then, axes, along, shape, dtype } = partial(&stage.program, step, &segments, axis)?;

@@ -259,7 +259,7 @@ pub(crate) fn zero(dtype: chunkwise_types::DType) -> Scalar {
     }
 }
 
-/// Builds the stages: intermediates first, siblings on one grid together.
+/// Builds the stages: intermediates first, siblings together.
 pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
     let mut levels: HashMap<&str, usize> = HashMap::new();
     let roots = draft.roots.clone();
@@ -287,13 +287,15 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
         }
     }
     leveled.sort_by_key(|(l, _)| *l);
-    // Siblings run at the same level on the same task grid, or with one task each, and, directly or through others, read the same arrays.
+    // Siblings run at the same level on the same task grid, or in lockstep, and, directly or through others, read the same arrays.
     let mut groups: Vec<(usize, HashSet<String>, Vec<&Root>)> = Vec::new();
+    let keys: HashMap<usize, _> = leveled.iter().map(|(_, root)| (root.node, lockstep(graph, draft, root))).collect();
     for (level, root) in leveled {
         let mut reads: HashSet<String> = draft.program(graph, &[root.node]).0.steps.iter().filter_map(|s| s.read.clone()).collect();
         let mut members = vec![root];
         groups.retain_mut(|(l, r, g)| {
-            let alike = |g: &[&Root]| g[0].tasks == root.tasks || in_lockstep(graph, draft, &[g, &[root]].concat());
+            let key = &keys[&root.node];
+            let alike = |g: &[&Root]| g[0].tasks == root.tasks || (key.is_some() && g.iter().all(|other| keys[&other.node] == *key));
             let sibling = *l == level && !r.is_disjoint(&reads) && alike(g);
             if sibling {
                 reads.extend(r.drain());
@@ -319,19 +321,21 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
     Ok(())
 }
 
-/// True if one task computes each of these roots, all of them small, by folds that take the same steps: a mean and a variance of everything.
-fn in_lockstep(graph: &Graph, draft: &Draft, group: &[&Root]) -> bool {
-    let small = |root: &&Root| {
-        let ty = &graph.nodes[root.node].ty;
-        root.tasks.count() == 1 && volume(&ty.shape).saturating_mul(ty.dtype.size()) <= SMALL_ROOT
-    };
-    if !group.iter().all(small) {
-        return false;
+/// How the folds of a small root that one task computes take their input, if all of them do so alike: the axes that they reduce, the shape
+/// of what they reduce, and how that is cut. Roots of which this is equal fit into one stage whatever their shapes, such as the mean and
+/// the variance of everything.
+fn lockstep(graph: &Graph, draft: &Draft, root: &Root) -> Option<(Vec<usize>, Vec<u64>, Vec<AxisChunks>)> {
+    let ty = &graph.nodes[root.node].ty;
+    if root.tasks.count() != 1 || volume(&ty.shape).saturating_mul(ty.dtype.size()) > SMALL_ROOT {
+        return None;
     }
-    let program = build(graph, draft, group).program;
-    let mut streams = program.steps.iter().filter(|s| s.is_fold()).map(|s| s.stream.as_ref());
-    let first = streams.next().flatten();
-    first.is_some() && streams.all(|stream| stream == first)
+    let program = build(graph, draft, &[root]).program;
+    let mut keys = program.steps.iter().filter(|s| s.is_fold()).map(|s| match &s.kernel {
+        Some(Kernel::Reduce { axes, .. }) => Some((axes.clone(), program.steps[*s.inputs.first()?].ty.shape.clone(), s.stream.clone()?)),
+        _ => None,
+    });
+    let first = keys.next()??;
+    keys.all(|key| key.as_ref() == Some(&first)).then_some(first)
 }
 
 /// Bytes of results that may share a stage with others of other shapes.
@@ -353,7 +357,7 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
     let mut notes = vec![format!("operations: {}", if operations.is_empty() { "copy".into() } else { operations.join(", ") })];
     if group.len() > 1 {
-        notes.push(format!("{} results share this stage: they have the same task grid and read the same arrays", group.len()));
+        notes.push(format!("{} results share this stage: they have the same tasks and read the same arrays", group.len()));
     }
     if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
         notes.push(
@@ -397,7 +401,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
     for w in (0..n).filter(|&w| fold[w]) {
         let own = leaves(&given.steps[w].inputs, &|_| true);
-        let below = given.dependents(w);
+        let below = given.dependents(&[w]);
         let beside = (w + 1..n).filter(|&k| fold[k] && below[k]).any(|k| !leaves(&given.steps[k].inputs, &|i| !fold[i]).is_disjoint(&own));
         if !above_outputs.is_disjoint(&own) || beside {
             continue;

@@ -72,7 +72,8 @@ fn make_fit(draft: &mut Draft, stage: &mut Stage) {
     let again = amplification(&draft.arrays, &cut);
     let before = draft.arrays.clone();
     shrink_chunks(draft, stage);
-    if fits && again <= amplification(&draft.arrays, stage) {
+    let no_better = || again <= amplification(&draft.arrays, stage) || memory::worst_need(&draft.arrays, stage).total > limit;
+    if fits && no_better() {
         (*stage, draft.arrays) = (cut, before);
     }
 }
@@ -283,8 +284,12 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
     let (budget, target) = (draft.spec.task_budget(), draft.target());
     let mut need = memory::worst_need(&draft.arrays, stage);
     while need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes()) {
-        let mut streams: Vec<&Vec<AxisChunks>> = stage.program.steps.iter().filter_map(|s| s.stream.as_ref()).collect();
-        streams.dedup();
+        let mut streams: Vec<&Vec<AxisChunks>> = Vec::new();
+        for stream in stage.program.steps.iter().filter_map(|s| s.stream.as_ref()) {
+            if !streams.contains(&stream) {
+                streams.push(stream);
+            }
+        }
         let smaller = streams.into_iter().find_map(|stream| {
             let next = halved(stage, stream)?;
             let less = memory::worst_need(&draft.arrays, &next);
@@ -304,11 +309,12 @@ fn raw(draft: &Draft, stage: &Stage) -> bool {
 /// The stage with the steps halved that are cut like this, of all its folds; `None` if they are single elements.
 fn halved(stage: &Stage, stream: &[AxisChunks]) -> Option<Stage> {
     // The slowest index that can be cut: its parts are long runs of the file.
-    let axis = stream.iter().position(|c| matches!(c, AxisChunks::Regular { size, .. } if *size > 1))?;
+    let axis = stream.iter().position(|c| matches!(c, AxisChunks::Regular { len, size } if *size.min(len) > 1))?;
     let mut next = stage.clone();
     for cut in next.program.steps.iter_mut().filter_map(|s| s.stream.as_mut()).filter(|c| **c == stream) {
-        if let AxisChunks::Regular { size, .. } = &mut cut[axis] {
-            *size = size.div_ceil(2);
+        if let AxisChunks::Regular { len, size } = &mut cut[axis] {
+            // A chunk may be longer than its axis.
+            *size = (*size).min(*len).div_ceil(2);
         }
     }
     Some(next)

@@ -296,6 +296,13 @@ fn place(raw: &[Raw], wanted: &[usize]) -> (Vec<Op>, Vec<DType>) {
 }
 
 impl Scratch {
+    /// The bytes that it takes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> u64 {
+        let registers = self.registers.iter().flatten().map(|register| register.bytes());
+        registers.chain(self.gathered.iter().map(|g| g.register.bytes())).sum()
+    }
+
     /// Makes room for strips of `n` elements: in registers of these dtypes, and for the operands that are gathered.
     fn fit(&mut self, registers: &[DType], operands: &[Operand], walk: &Walk, n: usize) -> Result<(), KernelError> {
         let missing = || bug("a dtype without blocks");

@@ -131,6 +131,8 @@ fn check(seed: u64) {
     let mut scratch = Scratch::default();
     for any in [false, true, false] {
         let got = program.run(&operands, &wide, any, &mut scratch).unwrap();
+        let most = program.scratch(wide.iter().product(), operands.len());
+        assert!(scratch.bytes() <= most, "{} bytes, projected {most}, {ops:?} at {shape:?}, seed {seed}", scratch.bytes());
         for (&o, got) in outputs.iter().zip(&got) {
             assert_eq!((got.dtype(), got.shape()), (dtypes[o], wide.clone()));
             assert!(any || got.as_bytes().is_some());

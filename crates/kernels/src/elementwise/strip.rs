@@ -44,6 +44,11 @@ macro_rules! strips {
                     x.resize(x.as_ptr().align_offset(LINE).min(x.capacity()).min(LINE), <$t>::default());
                 })* }
             }
+            /// The bytes that it takes.
+            #[cfg(test)]
+            pub fn bytes(&self) -> u64 {
+                match self { $(Buffer::$v(x) => (x.capacity() * size_of::<$t>()) as u64,)* }
+            }
             /// The number of elements.
             pub fn len(&self) -> usize {
                 match self { $(Buffer::$v(x) => x.len(),)* }
