@@ -1,8 +1,9 @@
 //! Fused programs: a group of element-wise functions that is evaluated strip by strip.
 //!
-//! Every strip goes through the whole program while it is in the first-level cache. Inputs are read where they are or, if they do not lie
-//! densely, gathered into a register; each function writes into a register that nobody needs any more, or straight to the end of an
-//! output. So each input element is loaded once and each output element is stored once, whatever the length of the program.
+//! Every strip goes through the whole program while it is in the first-level cache or, if very many values are alive at once, in the second
+//! one. Inputs are read where they are or, if they do not lie densely, gathered into a register; each function writes into a register that
+//! nobody needs any more, or straight to the end of an output. So each input element is loaded once and each output element is stored once,
+//! whatever the length of the program.
 
 use super::operand::{Gathered, Operand, PANEL_BYTES, Walk};
 use super::strip::{Buffer, Found, LINE, StripFn, copy};
@@ -14,7 +15,7 @@ use chunkwise_types::DType;
 pub const MAX_STRIP: u64 = 4096;
 /// The fewest, unless there are not so many: a function takes some tens of nanoseconds by itself.
 const MIN_STRIP: usize = 1024;
-/// Bytes that the registers, inputs and outputs of a strip should have together: most of a first-level cache.
+/// Bytes that the registers, inputs and outputs of a strip should have together, if they can: most of a first-level cache.
 const STRIP_BYTES: usize = 32 << 10;
 
 /// One function of a program.
