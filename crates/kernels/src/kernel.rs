@@ -1,6 +1,6 @@
 //! The closed set of kernels and the questions that each answers.
 
-use crate::{AxisMap, Block, Contract, Create, ElementOp, KernelError, MAX_STRIP, Qr, ReduceOp, Stencil, ViewAxis};
+use crate::{AxisMap, Block, Contract, Create, ElementOp, KernelError, Qr, ReduceOp, Stencil, ViewAxis};
 use crate::{concat, create, elementwise, gather, group, reduce, reshape, stencil, view};
 use chunkwise_types::{AxisChunks, DType, Region, Scalar};
 use schemars::JsonSchema;
@@ -263,17 +263,12 @@ impl Node<'_> {
         }
     }
 
-    /// An upper bound of the bytes that the kernel allocates besides its output block, for inputs of these volumes (elements).
+    /// An upper bound of the bytes that the kernel allocates besides its output block, for inputs of these volumes (elements). What is
+    /// element-wise is evaluated in fused programs, which have a bound of their own: [`Fused::scratch`](crate::Fused::scratch).
     pub fn scratch(&self, region: &Region, demanded: &[u64]) -> u64 {
         let out = region.volume().saturating_mul(self.output.dtype.size());
         match self.kernel {
             Kernel::View { .. } => 0,
-            // A register for each input and for the value, of the length of a strip; and one more, because a function may compute in
-            // another dtype than its value has.
-            Kernel::Element { .. } | Kernel::Cast => {
-                let strips: Vec<u64> = demanded.iter().map(|&v| v.min(MAX_STRIP)).collect();
-                bytes(&strips, self.inputs).saturating_add(region.volume().min(MAX_STRIP).saturating_mul(2 * 16))
-            }
             Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
                 self.accumulator(region).saturating_add(self.fold_scratch(demanded))
             }

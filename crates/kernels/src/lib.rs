@@ -30,7 +30,7 @@ pub use block::{Block, BlockElement};
 pub use cast::cast;
 pub use contract::Contract;
 pub use create::Create;
-pub use elementwise::{ElementOp, Fused, FusedOp, MAX_STRIP, Operand, Scratch};
+pub use elementwise::{ElementOp, Fused, FusedOp, Operand, Scratch};
 pub use error::KernelError;
 pub use gather::{AxisMap, PadMode};
 pub use kernel::{ArrayType, Demand, Fold, Kernel, Node, Part, Window};

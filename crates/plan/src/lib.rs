@@ -1,9 +1,9 @@
 //! The plan: the wire format between the planner, the driver and every executor.
 //!
 //! A plan is plain data. A stage holds a small expression program, its outputs, and for each output a grid of task regions; tasks
-//! are never enumerated. [`schedule`], [`bands`], [`units`] and [`demand`] say how a program is evaluated for one task (in phases, steps, bands, tiles and units),
-//! and [`memory`] walks the same schedule to bound what a task can use. The task function and the planner share them, which is
-//! why the projection and the execution cannot drift apart.
+//! are never enumerated. [`schedule`], [`bands`], [`units`] and [`demand`] say how a program is evaluated for one task (in phases, steps,
+//! bands, tiles and units), and [`memory`] walks the same schedule to bound what a task can use. The task function and the planner
+//! share them, which is why the projection and the execution cannot drift apart.
 
 pub mod bands;
 mod blosc;

@@ -1,13 +1,13 @@
 //! An upper bound of the memory of one task, by walking its schedule.
 //!
 //! Counted: the decoded leaves of a pass; while reading, encoded chunks under way and one decoded chunk; accumulators; the values
-//! of a tile outside of fused groups, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one padded copy and one
-//! encoded copy of the chunk being written.
+//! of a tile outside of fused groups, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one
+//! padded copy and one encoded copy of the chunk being written.
 
 use crate::bands::Bands;
 use crate::demand::{Demands, merge};
 use crate::schedule::{Pass, Schedule};
-use crate::units::{Unit, Units, is_known};
+use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
 use chunkwise_types::Region;
@@ -244,11 +244,12 @@ fn pass_need(
     (leaves, buffers, tile(program, schedule, pass))
 }
 
-/// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel. Values inside of a fused group are in registers.
+/// Bytes of the values of a tile of a pass, all alive at once, with the scratch of every kernel. Values inside of a fused group are in
+/// registers.
 pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     let tiled = pass.tiles.len() > 1;
     // Steps that do not fit together are refused before anything is evaluated.
-    let Ok(units) = Units::new(program, &schedule.types, &pass.wants, tiled) else { return 0 };
+    let Ok(units) = schedule.units(program, pass) else { return 0 };
     let mut needs = if tiled {
         let at = |tile: Region| units.needs(&vec![tile; pass.wants.len()]);
         let larger = |(x, y): (Vec<Region>, Vec<Region>)| if volume_of(&x) >= volume_of(&y) { x } else { y };

@@ -11,9 +11,10 @@
 //! kernels passes over memory once and its temporaries are small.
 
 use crate::demand::{Demands, demands};
+use crate::units::Units;
 use crate::windows::Windows;
 use crate::{Program, Stage};
-use chunkwise_kernels::{ArrayType, Kernel, Node, Window};
+use chunkwise_kernels::{ArrayType, Kernel, KernelError, Node, Window};
 use chunkwise_types::{ChunkGrid, Region, volume};
 
 /// Elements that the widest step of a tile should have. A fused program makes its own strips, so it is indifferent to the tile: twelve
@@ -235,6 +236,14 @@ impl Schedule {
         let first = reduced.next().unwrap_or_default();
         let reduced = if reduced.all(|axes| axes == first) { first } else { Vec::new() };
         self.pass(program, wants, same && !contraction, &reduced)
+    }
+
+    /// The units that a tile of a pass is evaluated in.
+    ///
+    /// # Errors
+    /// As [`Units::new`].
+    pub fn units<'a>(&'a self, program: &'a Program, pass: &Pass) -> Result<Units<'a>, (usize, KernelError)> {
+        Units::new(program, &self.types, &pass.wants, pass.tiles.len() > 1)
     }
 
     /// What the steps are needed at for a part of what a pass wants.

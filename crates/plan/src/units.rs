@@ -250,8 +250,9 @@ impl<'a> Units<'a> {
                         }
                     }
                     // Every output is made at all of them.
-                    for &k in &g.outputs {
-                        needs[k].clone_from(&regions);
+                    if let Some((&last, others)) = g.outputs.split_last() {
+                        others.iter().for_each(|&k| needs[k].clone_from(&regions));
+                        needs[last] = regions;
                     }
                 }
             }

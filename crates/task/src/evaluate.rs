@@ -1,7 +1,6 @@
 //! The evaluation of a pass: values forward through its units, at the regions that the demands ask for.
 
-use chunkwise_kernels::{ArrayType, Block, Kernel, KernelError, Operand, Part, Scratch};
-use chunkwise_plan::Program;
+use chunkwise_kernels::{Block, Kernel, KernelError, Operand, Part, Scratch};
 use chunkwise_plan::units::{Group, Unit, Units, is_known};
 use chunkwise_types::Region;
 
@@ -32,16 +31,9 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares the evaluation of some steps: at these regions or, if tiled, all of them at the same region each time.
-    pub fn new(
-        program: &'a Program,
-        types: &'a [Vec<ArrayType>],
-        wants: &[(usize, Region)],
-        tiled: bool,
-    ) -> Result<Prepared<'a>, (usize, KernelError)> {
-        let units = Units::new(program, types, wants, tiled)?;
+    pub fn new(units: Units<'a>) -> Prepared<'a> {
         let scratch = units.list.iter().map(|_| Scratch::default()).collect();
-        Ok(Prepared { units, scratch })
+        Prepared { units, scratch }
     }
 
     /// Evaluates the wanted steps at these regions, freeing every value after its last use. Blocks of fused groups that are wanted are in C

@@ -221,7 +221,7 @@ impl<'a> Tiles<'a> {
 
     /// Finds out once how a tile is evaluated; every thread needs its own.
     pub fn prepare(&self) -> Result<Prepared<'a>, (usize, KernelError)> {
-        Prepared::new(self.program, &self.schedule.types, &self.pass.wants, self.pass.tiles.len() > 1)
+        self.schedule.units(self.program, self.pass).map(Prepared::new)
     }
 
     /// Leaves are read for each band.

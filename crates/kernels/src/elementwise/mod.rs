@@ -14,8 +14,9 @@ mod tests;
 mod unary;
 
 pub use operand::Operand;
+use program::MAX_STRIP;
 pub(crate) use program::single;
-pub use program::{Fused, FusedOp, MAX_STRIP, Scratch};
+pub use program::{Fused, FusedOp, Scratch};
 use strip::Found;
 
 use crate::{ArrayType, Block, BlockElement, KernelError, check, with_dtype};

@@ -363,7 +363,7 @@ impl Walk {
             }
             to.register.clear();
             to.splat = Some(offset);
-            let most = self.dims.last().copied().filter(|_| self.rows).unwrap_or(usize::MAX).clamp(n, MAX_STRIP as usize);
+            let most = self.dims.last().copied().filter(|_| self.rows).unwrap_or(usize::MAX).clamp(n, MAX_STRIP);
             return with_block!(&of.block, a => one(a, offset, most, &mut to.register));
         }
         to.register.clear();

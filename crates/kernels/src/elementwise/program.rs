@@ -12,7 +12,7 @@ use crate::{Block, KernelError, with_block, with_dtype};
 use chunkwise_types::DType;
 
 /// The most elements of a strip.
-pub const MAX_STRIP: u64 = 4096;
+pub(super) const MAX_STRIP: usize = 4096;
 /// The fewest, unless there are not so many: a function takes some tens of nanoseconds by itself.
 const MIN_STRIP: usize = 1024;
 /// Bytes that the registers, inputs and outputs of a strip should have together, if they can: most of a first-level cache.
@@ -154,14 +154,14 @@ impl Fused {
         let (ops, registers) = place(&raw, &wanted);
         let outputs: Vec<DType> = wanted.iter().map(|&k| raw[k].dtype).collect();
         let bytes: u64 = inputs.iter().chain(&registers).chain(&outputs).map(|d| d.size()).sum();
-        let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP as usize) / 128 * 128;
+        let strip = (STRIP_BYTES / bytes.max(1) as usize).clamp(MIN_STRIP, MAX_STRIP) / 128 * 128;
         // A single function without registers reads nothing twice: its strip need not stay in a cache, and every strip costs a little by itself.
         let in_place = if ops.len() == 1 { usize::MAX } else { strip };
         Ok(Fused { inputs: inputs.to_vec(), ops, registers, outputs, asked, strip, in_place })
     }
 
-    /// An upper bound of the bytes that [`Scratch`] takes for outputs of so many elements, if so many of the inputs may lie in another order than
-    /// C.
+    /// An upper bound of the bytes that [`Scratch`] takes for outputs of so many elements, if so many of the inputs may lie in another order
+    /// than the outputs.
     pub fn scratch(&self, volume: u64, turned: usize) -> u64 {
         let strip = volume.min(self.strip as u64);
         let registers = self.registers.iter().chain(&self.inputs).map(|d| strip * d.size() + LINE as u64).fold(0, u64::saturating_add);
