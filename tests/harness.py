@@ -61,6 +61,15 @@ def read_array(path):
     return np.asarray(zarr.open_array(str(path), mode="r")[...])
 
 
+def stored(path):
+    """The bytes of the chunks of an array in a folder."""
+    return sum(found.stat().st_size for found in (pathlib.Path(path) / "c").rglob("*") if found.is_file())
+
+
+def stages_reading(plan, array):
+    return [stage for stage in plan["stages"] if any(step.get("read") == array for step in stage["program"]["steps"])]
+
+
 @dataclass
 class Finished:
     """A run of the command that has ended."""

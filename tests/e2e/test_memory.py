@@ -1,23 +1,13 @@
 """The peak memory of a whole run stays under `--allowed-mem`, for data larger than it."""
 
 import json
-import pathlib
-import sys
 
 import numpy as np
 import pytest
 import zarr
 from harness import chunkwise, read_array, values, write_array, write_large, write_pipeline
+from projections import MB, check_projections, measured
 from zarr.codecs import BloscCodec, ZstdCodec
-
-PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
-MB = 1_000_000
-
-
-def measured(folder, *args):
-    report = folder / "peak.json"
-    done = chunkwise(*args, prefix=(sys.executable, "-S", str(PEAK), str(report)))
-    return done, json.loads(report.read_text())["peak"]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +79,7 @@ def test_every_task_stays_under_its_projection(big, tmp_path, name):
     expression, options, _ = WORK[name]
     inputs = {n: str(big / "in.zarr" / n) for n in "uva"}
     path = write_pipeline(tmp_path, inputs, {"r": expression}, {"out.zarr/r": {"array": "r", **options}})
-    every_task_stays_under_its_projection(tmp_path, path)
+    check_projections(tmp_path, path, "200MB")
 
 
 @pytest.mark.parametrize("compressor, block", [("lz4", 0), ("lz4", 4 << 20), ("zstd", 4 << 20)])
@@ -100,7 +90,7 @@ def test_tasks_over_large_encoded_chunks(tmp_path, chunks, compressor, block):
     write_array(tmp_path / "in.zarr/x", x, chunks, ["time", "y", "x"], compressors=BloscCodec(cname=compressor, clevel=1, blocksize=block))
     outputs = {"out.zarr/r": {"array": "x", "chunks": {"time": -1, "y": 50, "x": 50}}}
     path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, {}, outputs)
-    every_task_stays_under_its_projection(tmp_path, path, "260MB")
+    check_projections(tmp_path, path, "260MB")
     np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/r"), x)
 
 
@@ -112,7 +102,7 @@ def test_chunks_of_zstd_may_be_larger_than_the_budget(tmp_path):
     work = {"mean": "mean(x)", "squares": "sum(x * x, axis=0)", "most": "max(x, axis=0)"}
     expected = {"mean": x.mean(dtype="float64"), "squares": (x.astype("float64") ** 2).sum(axis=0), "most": x.max(axis=0)}
     path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, work, {f"out.zarr/{name}": name for name in work})
-    every_task_stays_under_its_projection(tmp_path, path, "120MB")
+    check_projections(tmp_path, path, "120MB")
     done, peak = measured(tmp_path, "run", path, "--allowed-mem", "120MB", "--overwrite")
     done.ok()
     assert peak <= 120 * MB, f"peak {peak / MB:.0f} MB"
@@ -145,7 +135,7 @@ def test_tasks_of_long_chains(tmp_path):
         expected.append(value)
     outputs = {"out.zarr/r": "r", "out.zarr/m": "m", "out.zarr/early": "c100"}
     path = write_pipeline(tmp_path, {"x": "in.zarr/x", "y": "in.zarr/y"}, {**work, "r": "c299", "m": "mean(c299, axis=0)"}, outputs)
-    every_task_stays_under_its_projection(tmp_path, path, "170MB")
+    check_projections(tmp_path, path, "170MB")
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/r")[:40], expected[299], rtol=1e-6)
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/early")[:40], expected[100], rtol=1e-6)
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/m"), read_array(tmp_path / "out.zarr/r").mean(axis=0, dtype="float64"), rtol=1e-5)
@@ -157,39 +147,8 @@ def test_many_folds_in_one_stage(tmp_path):
     write_array(tmp_path / "in.zarr/x", x, (4, 500, 500), ["time", "y", "x"], compressors=None)
     work = {f"m{k}": f"mean(x * {k}, axis=0)" for k in range(100)}
     path = write_pipeline(tmp_path, {"x": "in.zarr/x"}, work, {"out.zarr/r": " + ".join(work)})
-    every_task_stays_under_its_projection(tmp_path, path, "500MB")
+    check_projections(tmp_path, path, "500MB")
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/r"), x.mean(axis=0) * 4950, rtol=1e-12)
-
-
-def every_task_stays_under_its_projection(tmp_path, path, budget="200MB"):
-    report = chunkwise("run", path, "--allowed-mem", budget, "--json", "--keep").ok().report
-    file = tmp_path / "work" / report["id"] / "plan.json"
-    plan = json.loads(file.read_text())
-    program = program_itself(tmp_path)
-    for number, stage in enumerate(plan["stages"]):
-        tasks = int(np.prod([len_of(axis) for axis in max((o["tasks"] for o in stage["outputs"]), key=len)]))
-        for task in {0, tasks // 2, tasks - 1}:
-            done, peak = measured(tmp_path, "run-task", file, number, task)
-            done.ok()
-            used, projected = peak - program, stage["projected_mem"]
-            assert used <= projected, f"stage {number}, task {task}: {used / MB:.1f} MB, projected {projected / MB:.1f} MB"
-
-
-def program_itself(folder):
-    """The memory of a task with next to no data."""
-    zarr.create_array(str(folder / "tiny.zarr/x"), shape=(20, 4), chunks=(2, 4), dtype="float32")[...] = 1
-    path = write_pipeline(folder, {"x": "tiny.zarr/x"}, {"m": "mean(sqrt(x), axis=0)"}, {"tiny-out.zarr/m": "m"}, name="tiny.json")
-    report = chunkwise("run", path, "--allowed-mem", "200MB", "--json", "--keep").ok().report
-    done, peak = measured(folder, "run-task", folder / "work" / report["id"] / "plan.json", 0, 0)
-    done.ok()
-    return peak
-
-
-def len_of(axis):
-    """The number of regions along an axis of a grid."""
-    if "regular" in axis:
-        return -(-axis["regular"]["len"] // max(1, axis["regular"]["size"]))
-    return len(axis["irregular"])
 
 
 def test_intermediates_stay_in_memory_while_there_is_room(tmp_path):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise, read_array, write_pipeline
+from harness import chunkwise, read_array, stages_reading, stored, write_pipeline
 from zarr.codecs import BloscCodec, ZstdCodec
 
 SHAPE = (60, 500, 700)
@@ -51,8 +51,10 @@ def test_each_is_computed_once(tmp_path, name, codec):
     values = np.random.default_rng(7).integers(1, 1000, SHAPE).astype("float64")
     array = zarr.create_array(str(tmp_path / "x"), shape=SHAPE, chunks=(4, 250, 700), dtype="float64", compressors=CODECS[codec])
     array[...] = values
-    size = sum(path.stat().st_size for path in (tmp_path / "x" / "c").rglob("*") if path.is_file())
+    size = stored(tmp_path / "x")
     pipeline = write_pipeline(tmp_path, {"x": "x"}, {}, {"r": expression})
+    plan = json.loads(chunkwise("plan", pipeline, "--allowed-mem", "150MB", "--format", "json").ok().stdout)
+    assert len(stages_reading(plan, "in0-x")) <= times
     report = chunkwise("run", pipeline, "--allowed-mem", "150MB", "--json").ok().report
     assert report["peak_memory"] < 150e6
     np.testing.assert_allclose(read_array(tmp_path / "r"), function(values), rtol=1e-12, atol=1e-9)

@@ -2,14 +2,13 @@
 
 import json
 import pathlib
-import sys
 
 import numpy as np
 import pytest
 import zarr
-from harness import chunkwise
+from harness import chunkwise, stages_reading
+from projections import measured, tasks_of
 
-PEAK = pathlib.Path(__file__).resolve().parent.parent / "peak.py"
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "workloads"
 TIME = {"units": "hours since 2000-01-01 00:00:00", "calendar": "standard"}
 LZ4 = zarr.codecs.BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
@@ -22,9 +21,8 @@ def declare(folder, name, shape, chunks, dims, dtype="float32", compressors=LZ4)
 def plan_of(folder, text, *args):
     path = folder / "pipeline.yaml"
     path.write_text(text)
-    report = folder / "peak.json"
-    done = chunkwise("plan", path, "--format", "json", *args, prefix=(sys.executable, "-S", str(PEAK), str(report))).ok()
-    return json.loads(done.stdout), json.loads(report.read_text())["peak"], len(done.stdout)
+    done, peak = measured(folder, "plan", path, "--format", "json", *args)
+    return json.loads(done.ok().stdout), peak, len(done.stdout)
 
 
 def size(array):
@@ -127,15 +125,10 @@ def test_reductions_that_take_the_same_steps_share_a_reading(tmp_path, name, len
     outputs = results if isinstance(results, dict) else {"a": results}
     text = "inputs: {x: in.zarr/x}\noutputs: {%s}\nspec: {allowed_mem: 200MB, workers: 2}\n" % ", ".join(f"out.zarr/{k}: '{v}'" for k, v in outputs.items())
     plan, _, _ = plan_of(tmp_path, text)
-    reading = [s for s in plan["stages"] if any(step.get("read") == "in0-x" for step in s["program"]["steps"])]
+    reading = stages_reading(plan, "in0-x")
     assert len(reading) <= readings
     if length == 20_000:
         assert all(tasks_of(s) > 2 for s in reading), "all workers read"
-
-
-def tasks_of(stage):
-    counts = [[-(-axis["regular"]["len"] // axis["regular"]["size"]) if "regular" in axis else len(axis["irregular"]) for axis in o["tasks"]] for o in stage["outputs"]]
-    return int(np.prod(max(counts, key=len)))
 
 
 @pytest.mark.parametrize("tasks", [10, 10_000_000])
