@@ -4,9 +4,10 @@
 //! another. Tasks are taken from a cursor a stage, and only a window of them waits at a time, so a stage of ten million tasks costs its
 //! bits and nothing else up front.
 
+use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::Schedule;
 use chunkwise_task::TaskContext;
-use chunkwise_types::{Region, ravel, unravel};
+use chunkwise_types::{ravel, unravel};
 use std::collections::{HashMap, VecDeque};
 
 /// Tasks of one stage that may wait at a time.
@@ -78,7 +79,7 @@ impl<'a> Readiness<'a> {
             return None;
         }
         let schedule = Schedule::new(s, &s.task_regions(task));
-        let missing = |demands: &[Vec<Region>]| {
+        let missing = |demands: &Demands| {
             s.program.steps.iter().zip(demands).find_map(|(step, regions)| {
                 let (p, o) = *self.producer.get(step.read.as_deref()?)?;
                 let producer = &self.ctx.plan.stages[p];

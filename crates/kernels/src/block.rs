@@ -184,7 +184,7 @@ impl Block {
             v.slice_collapse(s);
             T::wrap(v)
         }
-        if region.shape == self.shape() {
+        if region.shape[..] == self.shape()[..] {
             return self.clone();
         }
         let s = slice_of(region);

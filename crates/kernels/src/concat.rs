@@ -1,6 +1,6 @@
 //! Inputs one after another along an axis.
 
-use crate::{ArrayType, Block, Demand, KernelError, Part, check};
+use crate::{ArrayType, Block, Demand, DemandList, KernelError, Part, check};
 use chunkwise_types::{DType, Region};
 
 /// Refuses inputs that do not make up the output.
@@ -18,11 +18,11 @@ pub(crate) fn check(axis: usize, inputs: &[ArrayType], output: &ArrayType) -> Re
     }
 }
 
-pub(crate) fn demand(inputs: &[ArrayType], axis: usize, region: &Region) -> Vec<Demand> {
-    let mut out = Vec::new();
+pub(crate) fn demand(inputs: &[ArrayType], axis: usize, region: &Region) -> DemandList {
+    let mut out = DemandList::new();
     let mut offset = 0;
     for (input, t) in inputs.iter().enumerate() {
-        let mut own = Region { start: region.start.clone(), shape: region.shape.clone() };
+        let mut own = region.clone();
         own.start[axis] = offset;
         own.shape[axis] = t.shape[axis];
         if let Some(mut part) = own.intersect(region) {

@@ -11,11 +11,12 @@
 
 use crate::block::slice_of;
 use crate::matmul::{Product, matmul, mirror, threads};
-use crate::{ArrayType, Block, BlockElement, Demand, Fold, KernelError, Part, Window, check};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, KernelError, Part, Window, check};
 use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
 /// An einsum of two inputs of the same dtype, which is also the output's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -120,7 +121,7 @@ impl Contract {
     }
 
     /// The regions of the two inputs that a region of the output needs in a window of the contracted indices.
-    pub fn demand(&self, region: &Region, window: &Window) -> Vec<Demand> {
+    pub fn demand(&self, region: &Region, window: &Window) -> DemandList {
         let contracted = self.contracted();
         let skip = usize::from(self.segments.is_some());
         let range = |&l: &u32| match place(&self.out, l) {
@@ -131,7 +132,7 @@ impl Contract {
             let (start, shape) = labels.iter().map(range).unzip();
             Demand { input, region: Region { start, shape } }
         };
-        vec![of(0, &self.a), of(1, &self.b)]
+        smallvec![of(0, &self.a), of(1, &self.b)]
     }
 
     /// An accumulator of a region of the output.
@@ -183,7 +184,7 @@ fn segmented(
     }
     let whole = Contract { segments: None, ..c.clone() };
     let of_one = ArrayType::new(output.dtype, output.shape.get(1..).unwrap_or_default().to_vec());
-    let inside = Region { start: region.start[1..].to_vec(), shape: region.shape[1..].to_vec() };
+    let inside = Region::new(&region.start[1..], &region.shape[1..]);
     let parts = (region.start[0]..region.end(0))
         .map(|s| Ok((cuts.bounds(s), whole.start(inputs, &of_one, &inside)?)))
         .collect::<Result<_, KernelError>>()?;

@@ -46,7 +46,7 @@ fn run<T: Product>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T) {
         }
     }
     let block = fold.finish().unwrap();
-    assert_eq!(block.shape(), region.shape);
+    assert_eq!(block.shape()[..], region.shape[..]);
     let got = T::unwrap(&block).unwrap();
     let contracted = contract.contracted();
     for (k, &got) in got.iter().enumerate() {
@@ -106,7 +106,7 @@ fn segments_are_the_sums_of_their_ranges() {
     };
     let (a, b) = (block(2), block(3));
     // Two of the three segments, in windows that do not end where the segments do.
-    let region = Region { start: vec![1, 0, 0], shape: vec![2, 2, 3] };
+    let region = Region::new([1, 0, 0], [2, 2, 3]);
     assert_eq!(c.window(&inputs, &region), vec![(3, 5)]);
     let mut fold = c.start(&inputs, &output, &region).unwrap();
     for (start, len) in [(3, 2), (5, 3)] {

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn make(what: Create, dtype: DType, shape: &[u64], start: &[u64], len: &[u64]) -> Block {
-        compute(&what, &ArrayType::new(dtype, shape.to_vec()), &Region::new(start.to_vec(), len.to_vec())).unwrap()
+        compute(&what, &ArrayType::new(dtype, shape.to_vec()), &Region::new(start, len)).unwrap()
     }
 
     fn list<T: BlockElement>(block: &Block) -> Vec<T> {

@@ -3,7 +3,7 @@
 //! A region is split, axis by axis, into pieces whose input is one range. Ranges are merged only where they touch or
 //! overlap, so that the ranges of a part of a region always lie inside those of the whole.
 
-use crate::{ArrayType, Block, BlockElement, Demand, KernelError, Part, check, with_dtype};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, check, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, Axis, IxDyn};
 use schemars::JsonSchema;
@@ -184,7 +184,7 @@ fn all_ranges(axes: &[AxisMap], input: &[u64], region: &Region) -> Vec<Vec<(u64,
     axes.iter().enumerate().map(|(i, m)| m.ranges(region.start[i], region.shape[i], input[i])).collect()
 }
 
-pub(crate) fn demand(axes: &[AxisMap], input: &[u64], region: &Region) -> Vec<Demand> {
+pub(crate) fn demand(axes: &[AxisMap], input: &[u64], region: &Region) -> DemandList {
     let mut ranges = all_ranges(axes, input, region);
     // Scattered indices on several axes make boxes of every pair of ranges: too many become one range an axis.
     while chunkwise_types::volume(&ranges.iter().map(|r| r.len() as u64).collect::<Vec<_>>()) > MAX_BOXES {

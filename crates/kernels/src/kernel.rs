@@ -5,6 +5,7 @@ use crate::{concat, create, elementwise, gather, group, reduce, reshape, stencil
 use chunkwise_types::{AxisChunks, DType, Region, Scalar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 /// The dtype and shape of a value in a program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +96,9 @@ pub struct Demand {
     /// Which region of it.
     pub region: Region,
 }
+
+/// The regions that a kernel needs, mostly one of each input.
+pub type DemandList = SmallVec<[Demand; 2]>;
 
 /// A kernel in its place: the types of its inputs and output.
 #[derive(Debug, Clone, Copy)]
@@ -195,19 +199,19 @@ impl Node<'_> {
     /// The regions of the inputs that a (non-empty) region of the output needs; for a foldable kernel, those of one window.
     ///
     /// Monotone: the demand of a part of the region (or window) lies, region by region, inside the demand of the whole.
-    pub fn demand(&self, region: &Region, window: Option<&Window>) -> Vec<Demand> {
+    pub fn demand(&self, region: &Region, window: Option<&Window>) -> DemandList {
         match self.kernel {
-            Kernel::Create { .. } => Vec::new(),
+            Kernel::Create { .. } => DemandList::new(),
             Kernel::Element { .. } | Kernel::Cast => (0..self.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect(),
-            Kernel::View { axes } => vec![Demand { input: 0, region: view::demand(axes, &self.inputs[0].shape, region) }],
+            Kernel::View { axes } => smallvec![Demand { input: 0, region: view::demand(axes, &self.inputs[0].shape, region) }],
             Kernel::Gather { axes, .. } => gather::demand(axes, &self.inputs[0].shape, region),
             Kernel::Concat { axis } => concat::demand(self.inputs, *axis, region),
-            Kernel::Reshape => vec![Demand { input: 0, region: reshape::demand(&self.inputs[0].shape, &self.output.shape, region) }],
-            Kernel::Stencil(s) => vec![Demand { input: 0, region: s.demand(region) }],
+            Kernel::Reshape => smallvec![Demand { input: 0, region: reshape::demand(&self.inputs[0].shape, &self.output.shape, region) }],
+            Kernel::Stencil(s) => smallvec![Demand { input: 0, region: s.demand(region) }],
             Kernel::Qr(q) => q.demand(self.inputs, region),
             Kernel::Reduce { function, axes, segments } => {
                 let own = self.window(region);
-                vec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
+                smallvec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
             }
             Kernel::Group { function, axis, labels, .. } => {
                 let all = (0, labels.len() as u64);
@@ -219,7 +223,7 @@ impl Node<'_> {
                     r.shape.pop();
                 }
                 (r.start[*axis], r.shape[*axis]) = (start, len);
-                vec![Demand { input: 0, region: r }]
+                smallvec![Demand { input: 0, region: r }]
             }
             Kernel::Contract(c) => {
                 let own = self.window(region);

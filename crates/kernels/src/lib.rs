@@ -33,7 +33,7 @@ pub use create::Create;
 pub use elementwise::{ElementOp, Fused, FusedOp, Operand, Scratch};
 pub use error::KernelError;
 pub use gather::{AxisMap, PadMode};
-pub use kernel::{ArrayType, Demand, Fold, Kernel, Node, Part, Window};
+pub use kernel::{ArrayType, Demand, DemandList, Fold, Kernel, Node, Part, Window};
 pub use qr::{Factor, Qr};
 pub use random::Distribution;
 pub use reduce::ReduceOp;

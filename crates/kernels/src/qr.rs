@@ -7,11 +7,12 @@
 //! non-negative, which makes the result unique for a matrix of full rank: it does not depend on the blocks.
 
 use crate::matmul::{Product, matmul, panels, threads};
-use crate::{ArrayType, Block, BlockElement, Demand, KernelError, Part, check};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, check};
 use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Ix2, NdFloat, ShapeBuilder, s};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
 /// Columns that are factored before the rest of the matrix is brought up to date.
 const PANEL: usize = 64;
@@ -76,13 +77,13 @@ impl Qr {
         }
     }
 
-    pub(crate) fn demand(&self, inputs: &[ArrayType], region: &Region) -> Vec<Demand> {
+    pub(crate) fn demand(&self, inputs: &[ArrayType], region: &Region) -> DemandList {
         let n = inputs[0].shape[1];
         let (first, end) = self.blocks(region);
         let start = self.rows.bounds(first).0;
         let (last, len) = self.rows.bounds(end - 1);
-        let whole = |start, rows| Region { start: vec![start, 0], shape: vec![rows, n] };
-        let mut out = vec![Demand { input: 0, region: whole(start, last + len - start) }];
+        let whole = |start, rows| Region::new([start, 0], [rows, n]);
+        let mut out: DemandList = smallvec![Demand { input: 0, region: whole(start, last + len - start) }];
         if inputs.len() > 1 {
             out.push(Demand { input: 1, region: whole(first * n, (end - first) * n) });
         }
@@ -110,9 +111,8 @@ impl Qr {
             match self.factor {
                 Factor::R => {
                     let r = T::wrap(factored.r().into_dyn().into_shared());
-                    let whole =
-                        Region { start: vec![block, region.start[1], region.start[2]], shape: vec![1, region.shape[1], region.shape[2]] };
-                    let cut = Region { start: whole.start[1..].to_vec(), shape: whole.shape[1..].to_vec() };
+                    let whole = Region::new([block, region.start[1], region.start[2]], [1, region.shape[1], region.shape[2]]);
+                    let cut = Region::new(&whole.start[1..], &whole.shape[1..]);
                     if let Some(piece) = r.slice(&cut).contiguous().reshaped(&whole.shape) {
                         out.assign(&whole.relative_to(region), &piece);
                     }
@@ -120,7 +120,7 @@ impl Qr {
                 Factor::Q => {
                     let k = (block - first) as usize * n;
                     let q = T::wrap(factored.times(c.as_ref().map(|c| c.slice(s![k..k + n, ..]))).into_dyn().into_shared());
-                    let own = Region { start: vec![start, 0], shape: vec![len, n as u64] };
+                    let own = Region::new([start, 0], [len, n as u64]);
                     if let Some(kept) = own.intersect(region) {
                         out.assign(&kept.relative_to(region), &q.slice(&kept.relative_to(&own)));
                     }

@@ -86,12 +86,12 @@ fn blocks_and_regions() {
             let parts: Vec<Part> =
                 node.demand(region, None).into_iter().map(|d| Part { block: given[d.input].slice(&d.region), region: d.region }).collect();
             let block = node.compute(region, &parts).unwrap();
-            assert_eq!(block.shape(), region.shape);
+            assert_eq!(block.shape()[..], region.shape[..]);
             f64::unwrap(&block).unwrap().clone()
         };
         let all = Region::full(&[blocks, 5, 5]);
         let stack = run(Factor::R, std::slice::from_ref(&x), vec![blocks, 5, 5], &all);
-        let part = Region { start: vec![blocks - 1, 1, 2], shape: vec![1, 3, 2] };
+        let part = Region::new([blocks - 1, 1, 2], [1, 3, 2]);
         let piece = run(Factor::R, std::slice::from_ref(&x), vec![blocks, 5, 5], &part);
         assert_eq!(piece, stack.slice(s![blocks as usize - 1.., 1..4, 2..4]).into_dyn());
         let stack = stack.into_owned().into_shape_with_order((blocks as usize * 5, 5)).unwrap();
@@ -100,7 +100,7 @@ fn blocks_and_regions() {
         let t = f64::wrap(top.times(None).as_standard_layout().into_owned().into_dyn().into_shared());
         let q = run(Factor::Q, &[x.clone(), t.clone()], vec![37, 5], &Region::full(&[37, 5]));
         assert!(difference(&q.clone().into_owned().into_dimensionality::<Ix2>().unwrap(), &whole.times(None)) < 1e-13);
-        let part = Region { start: vec![8, 1], shape: vec![17, 3] };
+        let part = Region::new([8, 1], [17, 3]);
         assert_eq!(run(Factor::Q, &[x, t], vec![37, 5], &part), q.slice(s![8..25, 1..4]).into_dyn());
     }
 }

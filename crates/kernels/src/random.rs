@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn does_not_depend_on_the_region() {
-        let region = Region::new(vec![17, 31], vec![5, 9]);
+        let region = Region::new([17, 31], [5, 9]);
         let whole = make(1, Distribution::Normal, DType::Float64, &Region::full(&[200, 300]));
         let part = make(1, Distribution::Normal, DType::Float64, &region);
         assert_eq!(whole.slice(&region).contiguous().as_bytes(), part.as_bytes());

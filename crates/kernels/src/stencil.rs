@@ -307,6 +307,6 @@ mod tests {
         assert!(fail(&[1, 1], StencilOp::Max, DType::Complex64));
         assert!(fail(&[1, 1], StencilOp::Weights(vec![]), DType::Float64));
         let s = Stencil { window: vec![3, 1], function: StencilOp::Sum };
-        assert_eq!(s.demand(&Region::new(vec![4, 5], vec![2, 2])), Region::new(vec![4, 5], vec![4, 2]));
+        assert_eq!(s.demand(&Region::new([4, 5], [2, 2])), Region::new([4, 5], [4, 2]));
     }
 }

@@ -7,9 +7,13 @@
 use crate::{Program, Step};
 use chunkwise_kernels::{ArrayType, Kernel, Node};
 use chunkwise_types::Region;
+use smallvec::{SmallVec, smallvec};
 
 /// For each step, the disjoint-enough regions at which it is needed.
-pub type Demands = Vec<Vec<Region>>;
+pub type Demands = Vec<Regions>;
+
+/// Regions of one step, mostly one.
+pub type Regions = SmallVec<[Region; 1]>;
 
 impl Program {
     /// The types of a step's inputs.
@@ -45,12 +49,19 @@ pub fn is_fold(kernel: &Kernel, output: &ArrayType) -> bool {
 /// More regions of one step than this are taken as the smallest one that holds them all: merging looks at every pair.
 const MAX_REGIONS: usize = 2048;
 
+/// Adds a region that is needed; mostly the steps of a chain all need the same one.
+pub(crate) fn add(regions: &mut Regions, region: Region) {
+    if !region.is_empty() && regions.last() != Some(&region) {
+        regions.push(region);
+    }
+}
+
 /// Merges regions that are worth evaluating as one.
-pub fn merge(regions: &mut Vec<Region>) {
+pub fn merge(regions: &mut Regions) {
     regions.retain(|r| !r.is_empty());
     if regions.len() > MAX_REGIONS {
         let hull = regions.iter().skip(1).fold(regions[0].clone(), |a, b| a.hull(b));
-        *regions = vec![hull];
+        *regions = smallvec![hull];
     }
     let mut changed = true;
     while changed && regions.len() > 1 {
@@ -71,7 +82,7 @@ pub fn merge(regions: &mut Vec<Region>) {
 
 /// The demands of evaluating `wants`. Streamed steps count as leaves: their values come from earlier phases.
 pub fn demands(program: &Program, types: &[Vec<ArrayType>], wants: &[(usize, Region)]) -> Demands {
-    let mut out: Demands = vec![Vec::new(); program.steps.len()];
+    let mut out: Demands = vec![Regions::new(); program.steps.len()];
     for (step, region) in wants {
         out[*step].push(region.clone());
     }
@@ -86,9 +97,7 @@ pub fn demands(program: &Program, types: &[Vec<ArrayType>], wants: &[(usize, Reg
             let node = Node { kernel, inputs: &types[k], output: &step.ty };
             for region in &regions {
                 for d in node.demand(region, None) {
-                    if !d.region.is_empty() {
-                        out[step.inputs[d.input]].push(d.region);
-                    }
+                    add(&mut out[step.inputs[d.input]], d.region);
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! padded copy and one encoded copy of the chunk being written.
 
 use crate::bands::Bands;
-use crate::demand::{Demands, merge};
+use crate::demand::{Demands, Regions, merge};
 use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
@@ -252,7 +252,7 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
     let Ok(units) = schedule.units(program, pass) else { return 0 };
     let mut needs = if tiled {
         let at = |tile: Region| units.needs(&vec![tile; pass.wants.len()]);
-        let larger = |(x, y): (Vec<Region>, Vec<Region>)| if volume_of(&x) >= volume_of(&y) { x } else { y };
+        let larger = |(x, y): (Regions, Regions)| if volume_of(&x) >= volume_of(&y) { x } else { y };
         // The first tile is a largest one; tiles at other places demand no more than the halo of one more element an axis.
         pass.tiles.samples().map(at).reduce(|a, b| a.into_iter().zip(b).map(larger).collect()).unwrap_or_default()
     } else {

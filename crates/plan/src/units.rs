@@ -7,7 +7,7 @@
 //! only. So the units of a pass are found once and its tiles only ask for regions.
 
 use crate::Program;
-use crate::demand::{Demands, merge};
+use crate::demand::{Demands, Regions, add, merge};
 use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node, ViewAxis};
 use chunkwise_types::Region;
 use std::collections::BTreeMap;
@@ -223,7 +223,7 @@ impl<'a> Units<'a> {
 
     /// The regions at which each step is needed: those of every unit and of the leaves.
     pub fn needs(&self, wants: &[Region]) -> Demands {
-        let mut needs: Demands = vec![Vec::new(); self.program.steps.len()];
+        let mut needs: Demands = vec![Regions::new(); self.program.steps.len()];
         for (&k, region) in self.wants.iter().zip(wants) {
             needs[k].push(region.clone());
         }
@@ -234,19 +234,17 @@ impl<'a> Units<'a> {
                     merge(&mut regions);
                     let inputs = &self.program.steps[*k].inputs;
                     for d in regions.iter().filter_map(|r| Some(self.node(*k)?.demand(r, None))).flatten() {
-                        if !d.region.is_empty() {
-                            needs[inputs[d.input]].push(d.region);
-                        }
+                        add(&mut needs[inputs[d.input]], d.region);
                     }
                     needs[*k] = regions;
                 }
                 Unit::Fused(g) => {
-                    let mut regions: Vec<Region> = g.outputs.iter().flat_map(|&k| std::mem::take(&mut needs[k])).collect();
+                    let mut regions: Regions = g.outputs.iter().flat_map(|&k| std::mem::take(&mut needs[k])).collect();
                     merge(&mut regions);
                     for input in g.inputs.iter().filter(|i| i.constant.is_none()) {
                         for region in &regions {
                             let (below, _) = self.through(input, region);
-                            needs[input.from].push(below);
+                            add(&mut needs[input.from], below);
                         }
                     }
                     // Every output is made at all of them.

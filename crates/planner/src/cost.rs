@@ -1,6 +1,7 @@
 //! Bytes and requests of a stage, from its middle task and those at the ends of its axes.
 
 use crate::stages::Draft;
+use chunkwise_plan::demand::{Demands, Regions};
 use chunkwise_plan::runs::{GAP, runs};
 use chunkwise_plan::schedule::Schedule;
 use chunkwise_plan::{Cost, PlanArray, Stage, memory};
@@ -196,8 +197,8 @@ fn sums<'a>(arrays: &'a BTreeMap<String, PlanArray>, stage: &Stage, tasks: &[(u6
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for &(task, times) in tasks.iter().filter(|(_, times)| *times > 0.0) {
         let schedule = Schedule::new(stage, &stage.task_regions(task));
-        let mut last: Vec<Vec<Region>> = vec![Vec::new(); stage.program.steps.len()];
-        let mut pass = |demands: Vec<Vec<Region>>, scale: f64| {
+        let mut last: Demands = vec![Regions::new(); stage.program.steps.len()];
+        let mut pass = |demands: Demands, scale: f64| {
             for (k, regions) in demands.iter().enumerate() {
                 let Some((name, array)) = stage.program.steps[k].read.as_ref().and_then(|n| arrays.get_key_value(n)) else { continue };
                 // What the step before has read as well is still there.
@@ -276,7 +277,7 @@ mod tests {
     #[test]
     fn parts_of_blocks() {
         let grid = ChunkGrid::regular(&[100], &[1]);
-        let region = Region { start: vec![7], shape: vec![50] };
+        let region = Region::new([7], [50]);
         assert_eq!(parts(&region, &grid, &[10])[0], [(3, 1.0), (10, 4.0), (7, 1.0)]);
         assert_eq!(sum(&parts(&region, &grid, &[10]), &mut |p| (p[0] as f64, 1.0)), (50.0, 6.0));
     }

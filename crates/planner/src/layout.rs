@@ -41,7 +41,7 @@ pub(crate) fn demanded(stage: &Stage, array: &str) -> Option<Vec<u64>> {
         }
     }
     look(&schedule.output_pass(&stage.program));
-    best.map(|r| r.shape)
+    best.map(|r| r.shape.into_vec())
 }
 
 /// The inner chunks and the shard of an object that holds `region` of an array of this shape and is read in boxes of `want`.

@@ -12,7 +12,7 @@ use crate::read::{READ_BUFFER, READ_GAP, ReadStats};
 use crate::remote::Fetched;
 use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::store::Pending;
-use chunkwise_types::{ChunkGrid, Region, ravel, unravel};
+use chunkwise_types::{ChunkGrid, PerAxis, Region, ravel, unravel};
 use object_store::GetRange;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -180,7 +180,7 @@ impl Reader {
     }
 
     /// The part of a chunk that is read: as a region of the chunk, and where it starts in the destination.
-    fn part(&self, place: &Place, index: &[u64]) -> Option<(Region, Vec<u64>)> {
+    fn part(&self, place: &Place, index: &[u64]) -> Option<(Region, PerAxis)> {
         let chunk = self.io.0.meta.grid.region(index);
         let common = chunk.intersect(&place.region)?;
         Some((common.relative_to(&chunk), common.relative_to(&place.region).start))

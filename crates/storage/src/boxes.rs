@@ -30,7 +30,7 @@ impl<'a> Elements<'a> {
 
     /// The box as one slice, where it is contiguous.
     pub(crate) fn slice(&self, shape: &[u64], item: usize) -> Option<&'a [u8]> {
-        let span = contiguous(self.shape, &Region { start: self.start.to_vec(), shape: shape.to_vec() }, item)?;
+        let span = contiguous(self.shape, &Region::new(self.start, shape), item)?;
         self.data.get(span)
     }
 }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_is_contiguous() {
-        let part = |start: &[u64], shape: &[u64]| Region { start: start.to_vec(), shape: shape.to_vec() };
+        let part = |start: &[u64], shape: &[u64]| Region::new(start, shape);
         assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 0, 0], &[2, 4, 5]), 2), Some(40..120));
         assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 2, 0], &[1, 2, 5]), 1), Some(30..40));
         assert_eq!(contiguous(&[3, 4, 5], &part(&[1, 2, 1], &[1, 1, 3]), 1), Some(31..34));

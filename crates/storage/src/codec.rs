@@ -180,7 +180,7 @@ impl ChunkCodec {
     /// Decodes the box `from` of a chunk into the place `to` of a larger buffer.
     pub fn decode_box(&self, data: Bytes, from: &[u64], shape: &[u64], out: &mut [u8], to: (&[u64], &[u64])) -> Result<(), String> {
         if shape == self.shape {
-            let region = chunkwise_types::Region { start: to.1.to_vec(), shape: shape.to_vec() };
+            let region = chunkwise_types::Region::new(to.1, shape);
             if let Some(span) = boxes::contiguous(to.0, &region, self.item) {
                 return self.decode_into(data, &mut out[span]);
             }

@@ -119,7 +119,7 @@ impl ArrayIo {
             let Some(common) = chunk.intersect(region) else { continue };
             let (from, to) = (common.relative_to(&chunk), common.relative_to(region));
             if cursor.chunk.as_ref().is_none_or(|open| open.region != chunk) {
-                self.open(cursor, &index, chunk, from.shape == inner.codec.shape, &mut stats)?;
+                self.open(cursor, &index, chunk, from.shape[..] == inner.codec.shape[..], &mut stats)?;
             }
             self.read_box(cursor, &from, out, (&region.shape, &to.start), &mut stats)?;
         }

@@ -110,7 +110,7 @@ mod tests {
             ([2, 10, 1099], [5, 280, 1]),
             ([6, 299, 1099], [1, 1, 1]),
         ] {
-            let from = Region { start: start.to_vec(), shape: shape.to_vec() };
+            let from = Region::new(start, shape);
             let n = from.volume() as usize * item;
             let mut expected = vec![0u8; n];
             boxes::copy(&bytes, (&chunk, &start), &mut expected, (&shape, &[0, 0, 0]), &shape, item);

@@ -102,7 +102,7 @@ impl ArrayIo {
     fn read_encoded(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
         let ArrayIo(inner) = self;
         let item = inner.meta.dtype.size() as usize;
-        let shared = inner.cache.as_ref().filter(|_| from.shape != inner.codec.shape);
+        let shared = inner.cache.as_ref().filter(|_| from.shape[..] != inner.codec.shape[..]);
         let name = || inner.store.url(key);
         if let Some(data) = shared.and_then(|cache| cache.cached(&name())) {
             boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);

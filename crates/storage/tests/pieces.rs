@@ -91,8 +91,8 @@ fn expected(data: &[u8], region: &Region, size: usize) -> Vec<u8> {
 
 fn box_of(rng: &mut Rng) -> Region {
     let start: Vec<u64> = SHAPE.iter().map(|&n| rng.u64(..n)).collect();
-    let shape = SHAPE.iter().zip(&start).map(|(n, s)| rng.u64(..n - s + 1)).collect();
-    Region { start, shape }
+    let shape: Vec<u64> = SHAPE.iter().zip(&start).map(|(n, s)| rng.u64(..n - s + 1)).collect();
+    Region::new(start, shape)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
             let mut start = 0;
             while start < SHAPE[0] * SHAPE[1] {
                 let rows = (1 + rng.u64(..7)).min(SHAPE[1] - start % SHAPE[1]);
-                check(&Region { start: vec![start / SHAPE[1], start % SHAPE[1], 0], shape: vec![1, rows, CHUNK[2]] });
+                check(&Region::new([start / SHAPE[1], start % SHAPE[1], 0], [1, rows, CHUNK[2]]));
                 start += rows;
             }
             for _ in 0..25 {
@@ -141,7 +141,7 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
     let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
     write(&io, &mut Rng::with_seed(3), true);
     let stored = io.store().size(&io.chunk_key(&[0, 0, 0])).unwrap().unwrap();
-    let row = |start: Vec<u64>| Region { start, shape: vec![1, 1, CHUNK[2]] };
+    let row = |start: Vec<u64>| Region::new(start, [1, 1, CHUNK[2]]);
     let mut out = vec![0; CHUNK[2] as usize * 2];
     let read = io.read_piece(&row(vec![4, 30, 0]), &mut Cursor::default(), &mut out).unwrap().bytes_read;
     assert!(read < stored / 4, "{read} of {stored} bytes");
@@ -242,7 +242,7 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
         write(&io, &mut rng, false);
         let (store, key) = (Store::open(&at).unwrap(), io.chunk_key(&[0, 0, 0]));
         let whole = store.get(&key).unwrap().unwrap();
-        let region = Region { start: vec![0; 3], shape: CHUNK.to_vec() };
+        let region = Region::new([0; 3], CHUNK);
         let mut out = vec![0; region.volume() as usize * meta.dtype.size() as usize];
         for k in 0..60 {
             let mut data = whole.to_vec();
@@ -277,7 +277,7 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
         }
         let at = Location::parse(&format!("{}/{codec}", folder.path().display()), None).unwrap();
         let data = write(&ArrayIo::new(&at, &meta).unwrap(), &mut Rng::with_seed(8), false);
-        let rows = |start: u64| Region { start: vec![start, 0, 0], shape: vec![2, CHUNK[1], CHUNK[2]] };
+        let rows = |start: u64| Region::new([start, 0, 0], [2, CHUNK[1], CHUNK[2]]);
         let mut out = vec![0; volume(&rows(0).shape) as usize * 2];
         for (budget, again) in [(5 * decoded, false), (2 * decoded, true)] {
             let tier = MemoryTier::new(budget);
@@ -342,7 +342,7 @@ fn chunks_of_large_blocks_are_read_whole_and_in_part() {
     for (start, shape) in
         [([1, 0], [1, 400_000]), ([1, 3], [1, 5]), ([0, 0], [4, 400_000]), ([2, 399_990], [2, 30]), ([0, 0], [4, 500_000])]
     {
-        let region = Region { start: start.to_vec(), shape: shape.to_vec() };
+        let region = Region::new(start, shape);
         let rows = start[0] as usize..(start[0] + shape[0]) as usize;
         let columns = start[1] as usize * 8..(start[1] + shape[1]) as usize * 8;
         let want: Vec<u8> = rows.flat_map(|r| data[r * 4_000_000..][columns.clone()].iter().copied()).collect();

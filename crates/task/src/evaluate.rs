@@ -114,7 +114,7 @@ impl Values<'_> {
                 })
                 .collect::<Result<Vec<Part>, _>>()?;
             let block = node.compute(region, &parts).map_err(|e| (k, e))?;
-            debug_assert_eq!(block.shape(), region.shape, "step {k}: {:?}", node.kernel);
+            debug_assert_eq!(block.shape()[..], region.shape[..], "step {k}: {:?}", node.kernel);
             debug_assert_eq!(block.dtype(), node.output.dtype, "step {k}: {:?}", node.kernel);
             self.computed[k].push(Part { region: region.clone(), block });
         }

@@ -122,7 +122,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
             };
             if step.kernel.is_none() {
                 // In two parts, so that some regions are assembled.
-                let parts = [Region::new(vec![0, 0, 0], vec![4, 5, 6]), Region::new(vec![4, 0, 0], vec![2, 5, 6])];
+                let parts = [Region::new([0, 0, 0], [4, 5, 6]), Region::new([4, 0, 0], [2, 5, 6])];
                 known[k] = parts.map(|region| Part { block: block.slice(&region), region }).to_vec();
             }
             values.push(block);
@@ -136,7 +136,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         }
         together += program.steps.len();
         for dense in [false, true] {
-            for tile in [Region::full(&SHAPE), Region::new(vec![1, 0, 2], vec![2, 5, 3]), Region::new(vec![3, 4, 0], vec![3, 1, 6])] {
+            for tile in [Region::full(&SHAPE), Region::new([1, 0, 2], [2, 5, 3]), Region::new([3, 4, 0], [3, 1, 6])] {
                 let got = prepared.evaluate(&known, &vec![tile.clone(); wanted.len()], dense).unwrap();
                 for (&k, got) in wanted.iter().zip(&got) {
                     assert_eq!(bits(got), bits(&values[k].slice(&tile)), "step {k} at {tile}, seed {seed}: {:?}", program.steps);
@@ -145,7 +145,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         }
         // Each want at a region of its own.
         let mut own: Vec<(usize, Region)> = wants.clone();
-        own.iter_mut().for_each(|(_, r)| *r = Region::new(vec![rng.usize(..3) as u64, 0, 1], vec![3, 2, 4]));
+        own.iter_mut().for_each(|(_, r)| *r = Region::new([rng.usize(..3) as u64, 0, 1], [3, 2, 4]));
         let regions: Vec<Region> = own.iter().map(|(_, r)| r.clone()).collect();
         let got = Prepared::new(Units::new(&program, &types, &own, false).unwrap()).evaluate(&known, &regions, true).unwrap();
         for ((k, region), got) in own.iter().zip(&got) {

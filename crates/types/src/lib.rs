@@ -12,7 +12,7 @@ pub use bytesize::{ByteSize, ByteSizeError};
 pub use codec::zstd_window_log;
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
-pub use region::{Region, ravel, unravel, volume};
+pub use region::{PerAxis, Region, ravel, unravel, volume};
 pub use scalar::Scalar;
 pub use stores::{STORE_SCHEMES, StoreOptions, is_remote, secret_field};
 

@@ -1,22 +1,26 @@
 //! Rectangular regions of an array.
 
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
+
+/// A number for each axis, of up to four axes without an allocation: planning and tasks make regions by the thousand.
+pub type PerAxis = SmallVec<[u64; 4]>;
 
 /// A half-open box: `start[i] .. start[i] + shape[i]` on every axis.
 ///
 /// ```
 /// use chunkwise_types::Region;
-/// let a = Region::new(vec![0, 2], vec![4, 4]);
-/// let b = Region::new(vec![3, 0], vec![4, 4]);
-/// assert_eq!(a.intersect(&b), Some(Region::new(vec![3, 2], vec![1, 2])));
-/// assert_eq!(a.hull(&b), Region::new(vec![0, 0], vec![7, 6]));
+/// let a = Region::new([0, 2], [4, 4]);
+/// let b = Region::new([3, 0], [4, 4]);
+/// assert_eq!(a.intersect(&b), Some(Region::new([3, 2], [1, 2])));
+/// assert_eq!(a.hull(&b), Region::new([0, 0], [7, 6]));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Region {
     /// The first index on each axis.
-    pub start: Vec<u64>,
+    pub start: PerAxis,
     /// The length of each axis.
-    pub shape: Vec<u64>,
+    pub shape: PerAxis,
 }
 
 /// The number of elements of a shape, saturating.
@@ -44,7 +48,7 @@ impl Region {
     /// Every index of the region, in C order.
     ///
     /// ```
-    /// let region = chunkwise_types::Region { start: vec![3, 5], shape: vec![1, 2] };
+    /// let region = chunkwise_types::Region::new([3, 5], [1, 2]);
     /// assert_eq!(region.indices().collect::<Vec<_>>(), [[3, 5], [3, 6]]);
     /// ```
     pub fn indices(&self) -> impl Iterator<Item = Vec<u64>> + '_ {
@@ -52,14 +56,15 @@ impl Region {
     }
 
     /// A region from its first index and its shape.
-    pub fn new(start: Vec<u64>, shape: Vec<u64>) -> Self {
+    pub fn new(start: impl AsRef<[u64]>, shape: impl AsRef<[u64]>) -> Self {
+        let (start, shape) = (PerAxis::from_slice(start.as_ref()), PerAxis::from_slice(shape.as_ref()));
         debug_assert_eq!(start.len(), shape.len());
         Region { start, shape }
     }
 
     /// All of an array.
     pub fn full(shape: &[u64]) -> Self {
-        Region { start: vec![0; shape.len()], shape: shape.to_vec() }
+        Region { start: smallvec![0; shape.len()], shape: shape.into() }
     }
 
     /// The number of axes.
@@ -105,7 +110,7 @@ impl Region {
         if other.is_empty() {
             return self.clone();
         }
-        let start: Vec<u64> = self.start.iter().zip(&other.start).map(|(a, b)| *a.min(b)).collect();
+        let start: PerAxis = self.start.iter().zip(&other.start).map(|(a, b)| *a.min(b)).collect();
         let shape = (0..self.rank()).map(|i| self.end(i).max(other.end(i)) - start[i]).collect();
         Region { start, shape }
     }

@@ -15,7 +15,7 @@ mod walk;
 
 use crate::block::{from_vec, slice_of};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, Window};
-use chunkwise_types::{AxisChunks, DType, DTypeKind, Region, unravel, volume};
+use chunkwise_types::{AxisChunks, DType, DTypeKind, PerAxis, Region, unravel, volume};
 use ndarray::ArrayViewD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -255,7 +255,7 @@ fn cut<'a, T>(view: ArrayViewD<'a, T>, range: &[Range<usize>]) -> ArrayViewD<'a,
 #[derive(Clone)]
 pub(crate) struct Shape {
     /// The shape of the accumulators in the output, the axis of moments included in full.
-    pub full: Vec<u64>,
+    pub full: PerAxis,
     /// The range of the last axis that is wanted.
     pub last: Option<(u64, u64)>,
     /// The dtype that is wanted.
@@ -290,7 +290,7 @@ pub(crate) fn emit_with<A, O: BlockElement>(acc: &[A], width: usize, shape: &Sha
         for (k, some) in acc.chunks(EMITTED).enumerate() {
             let mut data = Vec::with_capacity(some.len() * width);
             some.iter().for_each(|a| each(a, &mut data));
-            let region = Region { start: vec![(k * EMITTED * width) as u64], shape: vec![data.len() as u64] };
+            let region = Region::new([(k * EMITTED * width) as u64], [data.len() as u64]);
             let piece = O::wrap(from_vec(&region.shape, data));
             whole.assign(&region, &crate::cast(&piece, shape.dtype));
         }

@@ -184,7 +184,7 @@ fn run<T: BlockElement>(rng: &mut Rng, make: impl Fn(&mut Rng) -> T, real: impl 
         fold.fold(&[Part { region: t, block }]).unwrap();
     }
     let block = fold.finish().unwrap();
-    assert_eq!((block.dtype(), block.shape()), (output.dtype, region.shape.clone()));
+    assert_eq!((block.dtype(), &block.shape()[..]), (output.dtype, &region.shape[..]));
     let got = as_f64(&block);
 
     let reduced: Vec<u64> = axes.iter().map(|&a| shape[a]).collect();
