@@ -1,7 +1,9 @@
 // The least that any program must do, on some threads: what Chunkwise is measured against in loops.py.
 //
 //   loops read THREADS FILE...            read every file in pieces of 256 KB
-//   loops add THREADS FILE...             and add the pieces up as floats
+//   loops whole THREADS FILE...           read every file whole, into one buffer of up to 64 MB
+//   loops add THREADS FILE...             read in pieces of 256 KB and add them up as floats
+//   loops widen THREADS FILE...           the same, as doubles
 //   loops decode THREADS BYTES FILE...    read every file whole and decode its zstd into a buffer of so many bytes
 //   loops write THREADS IN OUT COUNT      read the chunks IN/c/0 to COUNT, add one to their floats, write each under another name, rename it
 #define _GNU_SOURCE
@@ -15,22 +17,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 256 << 10, LANES = 128 };
-
 static atomic_int next;
-static int count, adds;
+static int count;
+static double (*adds)(const float *, size_t);
+static size_t piece_bytes = 256 << 10;
 static char **files, *in, *out;
 static size_t bytes;
 static size_t (*decompress)(void *, size_t, const void *, size_t);
-static volatile float kept;
+static volatile double kept;
 
-static float sum(const float *x, size_t n) {
-    float lanes[LANES] = {0}, all = 0;
-    for (size_t i = 0; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lanes[j] += x[i + j];
-    for (int j = 0; j < LANES; j++) all += lanes[j];
-    return all;
-}
+#define SUM(name, type, LANES)                            \
+    static double name(const float *x, size_t n) {        \
+        type lanes[LANES] = {0}, all = 0;                  \
+        for (size_t i = 0; i + LANES <= n; i += LANES)     \
+            for (int j = 0; j < LANES; j++) lanes[j] += x[i + j]; \
+        for (int j = 0; j < LANES; j++) all += lanes[j];   \
+        return all;                                        \
+    }
+SUM(sum, float, 128)
+SUM(wide_sum, double, 64)
 
 static void fail(const char *what) {
     perror(what);
@@ -38,14 +43,14 @@ static void fail(const char *what) {
 }
 
 static void *reads(void *unused) {
-    char *piece = aligned_alloc(4096, PIECE);
-    float all = 0;
+    char *piece = aligned_alloc(4096, piece_bytes);
+    double all = 0;
     for (int i; (i = next++) < count;) {
         int file = open(files[i], O_RDONLY);
         if (file < 0) fail(files[i]);
         ssize_t n;
-        while ((n = read(file, piece, PIECE)) > 0)
-            if (adds) all += sum((float *)piece, n / sizeof(float));
+        while ((n = read(file, piece, piece_bytes)) > 0)
+            if (adds) all += adds((float *)piece, n / sizeof(float));
         if (n < 0) fail(files[i]);
         close(file);
     }
@@ -92,7 +97,8 @@ int main(int argc, char **argv) {
     if (argc < 4) return 2;
     int threads = atoi(argv[2]), write = !strcmp(argv[1], "write"), decode = !strcmp(argv[1], "decode");
     void *(*work)(void *) = write ? writes : decode ? decodes : reads;
-    adds = !strcmp(argv[1], "add");
+    adds = !strcmp(argv[1], "add") ? sum : !strcmp(argv[1], "widen") ? wide_sum : 0;
+    if (!strcmp(argv[1], "whole")) piece_bytes = 64 << 20;
     if (write) {
         char path[512];
         if (argc != 6) return 2;

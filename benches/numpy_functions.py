@@ -2,7 +2,7 @@
 
 Runs `cargo bench -p chunkwise-kernels` (or reads its saved output), times NumPy on the same shapes, dtypes and ranges of numbers, and prints
 the ratio ours / NumPy of the fastest runs, the losers first. Both allocate their output anew in each run; one thread. On a shared machine some
-runs of either are disturbed, so what seems to be slower than NumPy is run again, both in turn.
+runs of either are disturbed, so what seems to be slower than NumPy is run again, both in turn: of these cases it is the pair with the median ratio.
 
     python benches/numpy_functions.py [--output divan.txt ...] [--profile quick] [--repeat 3] [--again 5] [--all] [--markdown docs/functions.md]
 """
@@ -28,7 +28,7 @@ REDUCTIONS = {"arg_min": np.argmin, "arg_max": np.argmax, "count_nonzero": np.co
               "moments": lambda x, axis: (np.mean(x, axis=axis), np.var(x, axis=axis))}
 
 
-def block(dtype, seed):
+def block(dtype, seed, low=0.1):
     """Numbers as the Rust benchmark has them."""
     dtype = np.dtype(dtype)
     random = np.random.default_rng(seed)
@@ -36,8 +36,8 @@ def block(dtype, seed):
     if dtype.kind == "b":
         return np.round(x).astype(dtype)
     if dtype.kind == "c":
-        return (0.1 + 0.8 * x + 1j * (0.1 + 0.8 * random.random(x.shape))).astype(dtype)
-    return (1 + np.floor(99 * x) if dtype.kind in "iu" else 0.1 + 0.8 * x).astype(dtype)
+        return (low + 0.8 * x + 1j * (low + 0.8 * random.random(x.shape))).astype(dtype)
+    return (1 + np.floor(99 * x) if dtype.kind in "iu" else low + 0.8 * x).astype(dtype)
 
 
 def fastest(run, seconds=0.1):
@@ -59,7 +59,7 @@ def runs(kind, name):
         x = block(words[0], 1)
         return lambda: x.astype(words[1])
     if kind == "reduce":
-        x = block(words[1], 1)
+        x = block(words[1], 1, 0.6 if words[0] == "prod" else 0.1)
         axis = {"first": 0, "last": 1, "all": None}[words[2]]
         function = REDUCTIONS.get(words[0]) or getattr(np, words[0])
         return lambda: function(x, axis=axis)
@@ -135,11 +135,11 @@ def markdown(table, command):
     yield ""
     yield f"Written by `{command}` on {datetime.date.today()}, NumPy {np.__version__}: do not edit."
     yield ""
-    yield ("The time of one operation on a warm block of 8 MB over that of NumPy, on one thread, of the fastest runs of both; below 1 Chunkwise is "
-           "faster, above 1.1 the figure is bold. Both allocate their output in every run, each with its own allocator: that of the "
+    yield ("The time of one operation on a warm block of 8 MB over that of NumPy, on one thread, of the fastest runs of both, or where that is above "
+           "1.02 the median of pairs of runs; below 1 Chunkwise is faster, above 1.1 the figure is bold. Both allocate their output in every run, each with its own allocator: that of the "
            "command keeps large blocks, so that the casts to wider dtypes, whose outputs NumPy has mapped anew, are faster by the page faults. "
            "Empty cells are functions that the dtype or NumPy does not have. Integers are between 1 and 100, floats and parts of complex numbers "
-           "between 0.1 and 0.9, bools either.")
+           "between 0.1 and 0.9 (0.6 and 1.4 for products, which are not denormal then), bools either.")
     yield ""
     yield (f"Of {len(table)} cases {np.sum(ratios > 1.1)} are slower than NumPy by more than a tenth and {np.sum(ratios > 1.0)} at all; "
            f"the geometric mean of the ratios is {np.exp(np.log(ratios).mean()):.2f}.")
@@ -182,7 +182,7 @@ def main():
     parser.add_argument("--output", nargs="+", help="saved outputs of the benchmark: the fastest runs of all count")
     parser.add_argument("--profile", default="bench")
     parser.add_argument("--repeat", type=int, default=1, help="run both this often; the fastest runs count")
-    parser.add_argument("--again", type=int, default=5, help="run what is slower than NumPy this often again, both in turn")
+    parser.add_argument("--again", type=int, default=5, help="run what seems slower than NumPy this often again, both in turn, and take the median")
     parser.add_argument("--all", action="store_true", help="every case, not only the losers")
     parser.add_argument("--markdown", type=pathlib.Path, help="write all ratios to this file")
     args = parser.parse_args()
@@ -204,10 +204,12 @@ def main():
             keep(ours, measure())
         if turn < args.repeat:
             keep(theirs, timed(ours))
-    for _ in range(0 if args.output else args.again):
-        if losers := [case for case, seconds in theirs.items() if ours[case] > 1.02 * seconds]:
-            keep(ours, measure(losers))
-            keep(theirs, timed(losers))
+    # The fastest run of all may be one of a moment in which the machine had nothing else to do: what seems slower is judged by pairs.
+    slower = [case for case, seconds in theirs.items() if ours[case] > 1.02 * seconds]
+    pairs = [(measure(slower), timed(slower)) for _ in range(0 if args.output else args.again) if slower]
+    for case in slower if pairs else []:
+        found = sorted(((mine[case], numpy[case]) for mine, numpy in pairs), key=lambda pair: pair[0] / pair[1])
+        ours[case], theirs[case] = found[len(found) // 2]
     table = sorted(((ours[case] / t, *case, ours[case], t) for case, t in theirs.items()), reverse=True)
     ratios = np.array([row[0] for row in table])
     print(f"{len(table)} cases, {np.sum(ratios > 1.1)} slower than NumPy by a tenth, geometric mean of ours / NumPy {np.exp(np.log(ratios).mean()):.2f}")
