@@ -26,13 +26,13 @@ static size_t bytes;
 static size_t (*decompress)(void *, size_t, const void *, size_t);
 static volatile double kept;
 
-#define SUM(name, type, LANES)                            \
-    static double name(const float *x, size_t n) {        \
-        type lanes[LANES] = {0}, all = 0;                  \
-        for (size_t i = 0; i + LANES <= n; i += LANES)     \
+#define SUM(name, type, LANES)                                    \
+    static double name(const float *x, size_t n) {                \
+        type lanes[LANES] = {0}, all = 0;                         \
+        for (size_t i = 0; i + LANES <= n; i += LANES)            \
             for (int j = 0; j < LANES; j++) lanes[j] += x[i + j]; \
-        for (int j = 0; j < LANES; j++) all += lanes[j];   \
-        return all;                                        \
+        for (int j = 0; j < LANES; j++) all += lanes[j];          \
+        return all;                                               \
     }
 SUM(sum, float, 128)
 SUM(wide_sum, double, 64)

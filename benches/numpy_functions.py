@@ -136,8 +136,8 @@ def markdown(table, command):
     yield f"Written by `{command}` on {datetime.date.today()}, NumPy {np.__version__}: do not edit."
     yield ""
     yield ("The time of one operation on a warm block of 8 MB over that of NumPy, on one thread, of the fastest runs of both, or where that is above "
-           "1.02 the median of pairs of runs; below 1 Chunkwise is faster, above 1.1 the figure is bold. Both allocate their output in every run, each with its own allocator: that of the "
-           "command keeps large blocks, so that the casts to wider dtypes, whose outputs NumPy has mapped anew, are faster by the page faults. "
+           "1.02 the median of pairs of runs; below 1 Chunkwise is faster, above 1.1 the figure is bold. Both allocate their output in every run, "
+           "each with its own allocator: that of the command keeps large blocks, so that the casts to wider dtypes, whose outputs NumPy has mapped anew, are faster by the page faults. "
            "Empty cells are functions that the dtype or NumPy does not have. Integers are between 1 and 100, floats and parts of complex numbers "
            "between 0.1 and 0.9 (0.6 and 1.4 for products, which are not denormal then), bools either.")
     yield ""
