@@ -1,4 +1,5 @@
-"""Chunkwise beside loops in C that do the least, and on one thread and on two: whole processes in turn, medians.
+"""Chunkwise beside loops in C that do the least, and on one thread and on two: whole processes in turn, medians of
+times and of each turn's ratios.
 
     python benches/loops.py [--only reading decoding alone threads tiny] [--gigabytes 4] [--turns 9] [--markdown docs/benchmarks.md]
 
@@ -42,15 +43,29 @@ def measured(command):
     return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def in_turn(turns, commands, before=lambda: None):
-    """For each command the median of wall and CPU seconds; `before` is called before each process."""
-    found = {name: [] for name in commands}
-    for _ in range(turns + 1):
-        for name, command in commands.items():
-            before()
-            found[name].append(measured(command))
-    # The first turn warms the page cache.
-    return {name: tuple(statistics.median(column) for column in zip(*rows[1:])) for name, rows in found.items()}
+class Turns:
+    """What some commands took that ran in turn, forwards and backwards; `before` is called before each process."""
+
+    def __init__(self, turns, commands, before=lambda: None):
+        self.rows = {name: [] for name in commands}
+        for turn in range(turns + 1):
+            for name in list(commands)[:: -1 if turn % 2 else 1]:
+                before()
+                self.rows[name].append(measured(commands[name]))
+        for rows in self.rows.values():
+            # The first turn warms the page cache.
+            del rows[0]
+
+    def __getitem__(self, name):
+        """Medians of wall and CPU seconds."""
+        return tuple(statistics.median(column) for column in zip(*self.rows[name]))
+
+    def __iter__(self):
+        return ((name, self[name]) for name in self.rows)
+
+    def rate(self, name, of):
+        """How fast a command was beside another one: the median of the turns' ratios, since other work on a machine comes and goes."""
+        return statistics.median(theirs[0] / ours[0] for ours, theirs in zip(self.rows[name], self.rows[of]))
 
 
 def run(folder, text, source, target="out.zarr", workers=2, memory="6GB", codec=None):
@@ -95,9 +110,11 @@ def reading(args, loops):
         "Chunkwise, the whole process": run(args.folder, "mean(x)", "x.zarr", memory="1GB"),
         "Chunkwise, the mean of ten numbers": [BINARY, "run", least, "--overwrite", "--work-dir", args.folder / "work"],
     }
-    found = in_turn(args.turns, commands)
-    bare = [wall for wall, _ in found.values()][:2]
-    rows = [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", *(f"{b / wall:.2f}" for b in bare)] for name, (wall, cpu) in found.items()]
+    found = Turns(args.turns, commands)
+    rows = [
+        [name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", *(f"{found.rate(name, bare):.2f}" for bare in list(commands)[:2])]
+        for name, (wall, cpu) in found
+    ]
     # Ten numbers are not the files.
     rows[-1][-2:] = ["", ""]
     return table(["", "time", "CPU time", "rate of reading pieces", "rate of reading chunks"], rows)
@@ -112,9 +129,9 @@ def decoding(args, loops):
         "a loop in C that reads and decodes": [loops, "decode", 2, 64 * 1024 * 1024, *files],
         "Chunkwise, the whole process": run(args.folder, "mean(x)", "z.zarr", memory="1GB"),
     }
-    found = in_turn(args.turns, commands)
-    bare = found["a loop in C that reads and decodes"][0]
-    rows = [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", f"{bare / wall:.2f}"] for name, (wall, cpu) in found.items()]
+    found = Turns(args.turns, commands)
+    bare = next(iter(commands))
+    rows = [[name, f"{1e3 * wall:.0f} ms", f"{1e3 * cpu:.0f} ms", f"{found.rate(name, bare):.2f}"] for name, (wall, cpu) in found]
     return table(["", "time", "CPU time", "rate of the loop"], rows)
 
 
@@ -124,9 +141,9 @@ def alone(args, loops):
         array(args.folder, f"one-{codec}.zarr", (256, 1024, 1024), (256, 1024, 1024), compressors)
         for what, text in (("mean", "mean(x)"), ("sum of a chain", f"sum({CHAIN})"), ("the chain, written", CHAIN)):
             commands = {n: run(args.folder, text, f"one-{codec}.zarr", workers=n) for n in (1, 2)}
-            found = in_turn(max(1, args.turns // 3), commands)
+            found = Turns(max(1, args.turns // 3), commands)
             one, two = found[1][0], found[2][0]
-            rows.append([what, codec, f"{one:.2f} s", f"{two:.2f} s", f"{one / two:.2f}"])
+            rows.append([what, codec, f"{one:.2f} s", f"{two:.2f} s", f"{found.rate(2, 1):.2f}"])
     return table(["work", "chunk", "one thread", "two threads", "ratio"], rows)
 
 
@@ -138,9 +155,9 @@ def threads(args, loops):
         ("sum of a chain of 18 operations, 2.1 GB", f"sum({CHAIN})", "chain.zarr"),
         ("product of two 4000×4000 matrices, `float64`", "x @ x", "square.zarr"),
     ):
-        found = in_turn(args.turns, {n: run(args.folder, text, source, workers=n, memory="1GB") for n in (1, 2)})
+        found = Turns(args.turns, {n: run(args.folder, text, source, workers=n, memory="1GB") for n in (1, 2)})
         (one, _), (two, cpu) = found[1], found[2]
-        rows.append([what, f"{one:.2f} s", f"{two:.2f} s", f"{one / two:.2f}", f"{cpu:.2f} s"])
+        rows.append([what, f"{one:.2f} s", f"{two:.2f} s", f"{found.rate(2, 1):.2f}", f"{cpu:.2f} s"])
     return table(["work", "one thread", "two threads", "ratio", "CPU time of two"], rows)
 
 
@@ -159,11 +176,11 @@ def tiny(args, loops):
         "Chunkwise": run(args.folder, "x + 1", "tiny.zarr", "tiny-out/o.zarr", memory="1GB", codec="none"),
         "Chunkwise, output in `memory:`": run(args.folder, "x + 1", "tiny.zarr", "memory:o.zarr", memory="1GB", codec="none"),
     }
-    found = in_turn(max(1, args.turns // 2), commands, clean)
+    found = Turns(max(1, args.turns // 2), commands, clean)
     clean()
     return table(
         ["", "wall time", "CPU time a chunk"],
-        [[name, f"{wall:.2f} s", f"{1e6 * cpu / TINY:.0f} µs"] for name, (wall, cpu) in found.items()],
+        [[name, f"{wall:.2f} s", f"{1e6 * cpu / TINY:.0f} µs"] for name, (wall, cpu) in found],
     )
 
 
