@@ -73,7 +73,7 @@ const PRODUCTS: usize = 64;
 const PRODUCT_ROWS: usize = 8;
 
 /// An element with an order.
-pub(crate) trait Ordered: Element + PartialOrd {
+pub(crate) trait Ordered: Element + PartialOrd + bytemuck::NoUninit {
     const LOW: Self;
     const HIGH: Self;
     /// What min and max of no elements are in a group: NaN, or 0 where there is none.

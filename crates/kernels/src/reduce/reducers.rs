@@ -47,6 +47,12 @@ pub(crate) trait Reducer: 'static {
         let _ = acc;
         Self::row(xs, pos, step)
     }
+    /// The part of a row that its first elements decide: what to look at before all the rest is set up.
+    #[inline(always)]
+    fn glance(xs: &[Self::In], pos: isize, step: isize) -> Option<Self::Part> {
+        let _ = (xs, pos, step);
+        None
+    }
     /// True if no elements at the positions `pos`, `pos + step`, ... can change the accumulator.
     #[inline(always)]
     fn decided(acc: &Self::Acc, pos: isize, step: isize) -> bool {
@@ -361,13 +367,6 @@ fn spot<T>(xs: &[T], same: impl Fn(&T) -> bool) -> usize {
 #[inline(always)]
 fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
     let any = |xs: &[T]| xs.iter().fold(false, |found, x| found | same(x));
-    // Where there are few values, one of the first matches.
-    if let Some(near) = xs.first_chunk::<8>() {
-        let bytes = u64::from_le_bytes(near.each_ref().map(|x| u8::from(same(x))));
-        if bytes != 0 {
-            return Some(bytes.trailing_zeros() as usize / 8);
-        }
-    }
     let mut from = 0;
     for length in SEARCHED {
         let xs = &xs[from..];
@@ -375,6 +374,14 @@ fn first<T>(xs: &[T], same: impl Fn(&T) -> bool) -> Option<usize> {
     }
     let end = xs.len().min(from + SEARCHED[1]);
     Some(from + spot(&xs[from..end], same))
+}
+
+/// The first of eight bools that is `want`: of most runs, one is. They are one number, of which the compiler would not think by itself.
+#[inline(always)]
+fn of_eight<T: Ordered>(xs: &[T], want: bool) -> Option<usize> {
+    let eight = u64::from_le_bytes(*bytemuck::cast_slice(xs).first_chunk()?);
+    let matches = eight ^ if want { 0 } else { u64::from_le_bytes([1; 8]) };
+    (matches != 0).then(|| matches.trailing_zeros() as usize / 8)
 }
 
 /// The last element that matches.
@@ -482,8 +489,7 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
         if T::DTYPE == DType::Bool {
             // There are two values: the first of the better ones is the result.
             let (want, other) = if MAX { (T::HIGH, T::LOW) } else { (T::LOW, T::HIGH) };
-            let same = |x: &T| *x == want;
-            return match nearest(xs, step >= 0, same) {
+            return match nearest(xs, step >= 0, |x| *x == want) {
                 Some(i) => (want, pos + step * i as isize),
                 None => (other, if step >= 0 { pos } else { pos + step * (xs.len() as isize - 1) }),
             };
@@ -513,6 +519,14 @@ impl<T: Ordered, const MAX: bool> Reducer for Arg<T, MAX> {
             last(xs, |x| *x == value)
         };
         (value, at.map_or(isize::MAX, |i| pos + step * i as isize))
+    }
+    #[inline(always)]
+    fn glance(xs: &[T], pos: isize, step: isize) -> Option<(T, isize)> {
+        if T::DTYPE != DType::Bool || step < 0 {
+            return None;
+        }
+        let i = of_eight(xs, MAX)?;
+        Some((if MAX { T::HIGH } else { T::LOW }, pos + step * i as isize))
     }
     #[inline(always)]
     fn decided(acc: &(T, isize), pos: isize, step: isize) -> bool {

@@ -80,12 +80,12 @@ impl<R: Reducer> Loop for Each<'_, R> {
     fn run(self) {
         for i in 0..self.rows.len {
             let (x, i) = (i * self.rows.x, i as isize);
-            row::<R>(
-                &self.xs[x..x + self.len],
-                self.pos + i * self.rows.pos,
-                self.step,
-                &mut self.acc[(self.at + i * self.rows.acc) as usize],
-            );
+            let (xs, pos) = (&self.xs[x..x + self.len], self.pos + i * self.rows.pos);
+            let acc = &mut self.acc[(self.at + i * self.rows.acc) as usize];
+            match R::glance(xs, pos, self.step) {
+                Some(part) => R::merge(acc, part),
+                None => row::<R>(xs, pos, self.step, acc),
+            }
         }
     }
 }
