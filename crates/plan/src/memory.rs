@@ -99,6 +99,11 @@ pub fn blocks(array: &PlanArray) -> Option<u64> {
     crate::blosc::block(array, chunk).filter(|block| *block <= USUAL_BLOCK)
 }
 
+/// True if threads can read a chunk of this array together, each its own byte ranges or blocks.
+pub fn divisible(array: &PlanArray) -> bool {
+    array.raw || blocks(array).is_some()
+}
+
 /// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
 /// what can be under way.
 pub fn reading(array: &PlanArray) -> u64 {

@@ -6,7 +6,7 @@ use crate::cost::{reads, total};
 use crate::stages::{Draft, natural};
 use crate::tasks::{fit, fit_small};
 use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
-use chunkwise_plan::{Cost, PlanArray, Program, Stage, StageKind, StageOutput, Step, memory};
+use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step, memory};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
 
 /// Less input than this is not worth a second round.
@@ -53,7 +53,8 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     let stream = stage.program.steps[first].stream.clone()?;
     let axis = (0..stream.len()).max_by_key(|&i| stream[i].count())?;
     let blocks = stream[axis].count();
-    let per = blocks.div_ceil(rounds(stage, blocks, bytes, workers, divisible(draft, stage))).max(1);
+    let shared = draft.reads_only(stage, |a| memory::divisible(a) || memory::keeps(a));
+    let per = blocks.div_ceil(rounds(stage, blocks, bytes, workers, shared)).max(1);
     let segments: Vec<AxisChunks> = stream
         .iter()
         .enumerate()
@@ -203,14 +204,8 @@ fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
     Program { steps }
 }
 
-/// True if idle workers can help with the chunks that a stage reads, because any part of them can be had by itself.
-fn divisible(draft: &Draft, stage: &Stage) -> bool {
-    let any_part = |a: &PlanArray| a.raw || memory::keeps(a) || memory::blocks(a).is_some();
-    stage.reads().all(|name| draft.arrays.get(name).is_some_and(any_part))
-}
-
 /// The number of segments that finishes first: the time of the busiest worker against the bytes of the partial results. Where workers
-/// can help each other, `shared`, nobody waits; else who finishes first waits for half a segment on average.
+/// can share a chunk, who has finished helps the others; else they wait for half a segment on average, so that there may be more of them.
 fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64, shared: bool) -> u64 {
     let partial: f64 = stage
         .program
@@ -226,7 +221,8 @@ fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64, shared: bool) ->
         ((busiest * workers) as f64 + waiting) / blocks as f64 * bytes as f64 + 4.0 * n as f64 * partial
     };
     let least = (2 * workers).max(bytes >> 30).min(256);
-    (least..=(16 * workers).clamp(least, 256)).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
+    let most = if shared { 8 } else { 16 } * workers;
+    (least..=most.clamp(least, 256)).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
 }
 
 /// Groups `per` chunks of a cut into one segment.

@@ -303,7 +303,7 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
 
 /// True if any part of what a stage reads can be had by itself; small arrays stay in memory from one step to the next.
 fn raw(draft: &Draft, stage: &Stage) -> bool {
-    stage.reads().all(|name| draft.arrays.get(name).is_some_and(|a| a.raw || memory::keeps(a)))
+    draft.reads_only(stage, |a| a.raw || memory::keeps(a))
 }
 
 /// The stage with the steps halved that are cut like this, of all its folds; `None` if they are single elements.

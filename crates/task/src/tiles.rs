@@ -213,7 +213,7 @@ impl<'a> Tiles<'a> {
         };
         let sharing = match () {
             () if all(&|a| a.raw) => Sharing::Ranges,
-            () if all(&|a| a.raw || memory::blocks(a).is_some()) => Sharing::Blocks,
+            () if all(&memory::divisible) => Sharing::Blocks,
             () => Sharing::InOrder,
         };
         Tiles { ctx, program, schedule, pass, bands, leaves, sharing, ordered }
