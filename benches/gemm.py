@@ -1,9 +1,13 @@
-"""Matrix products in memory against NumPy's BLAS, on one thread and on two: both in turn, the median of the ratios of all turns.
+"""Matrix products in memory against NumPy's BLAS, on one thread and on two: one product of each in turn, the median of the ratios of all turns.
 
-    python benches/gemm.py [--turns 5] [--profile quick] [--markdown FILE]
+    python benches/gemm.py [--turns 15] [--profile quick] [--only TEXT] [--markdown FILE]
 
 NumPy's OpenBLAS is measured as it chooses its kernels itself and, where the processor has AVX-512, with those for Skylake-X as well; the
-ratio is to the faster of both.
+ratio is to whichever is faster in the median.
+
+The processes live side by side and compute when they are asked to, so that what else the machine does slows down all of them alike:
+rates of whole processes, one after the other, differed by a third between runs. Nobody computes while another one does: OpenBLAS' second
+thread is told to sleep when it has nothing to do.
 
 Rates are of full products, 2n³ operations (8n³ of complex numbers); of AᵀA as well, though half of its elements need not be computed.
 """
@@ -11,40 +15,51 @@ Rates are of full products, 2n³ operations (8n³ of complex numbers); of AᵀA 
 import argparse
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
-import time
 
 import page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SQUARE = {"Float32": (500, 1000, 2000, 4000), "Float64": (500, 1000, 2000, 4000), "Complex64": (1000, 2000), "Complex128": (1000, 2000)}
-TALL = {"Float32": ((500, 50_000), (1000, 20_000)), "Float64": ((500, 50_000), (1000, 20_000))}
+SQUARE = {"float32": (500, 1000, 2000, 4000), "float64": (500, 1000, 2000, 4000), "complex64": (1000, 2000), "complex128": (1000, 2000)}
+TALL = {"float32": ((500, 50_000), (1000, 20_000)), "float64": ((500, 50_000), (1000, 20_000))}
+NAMES = {"other": "AᵀB", "same": "AᵀA"}
 NUMPY = """
 import sys, time, numpy as np
-dtype, m, k = sys.argv[1].lower(), int(sys.argv[2]), int(sys.argv[3])
-a = np.random.default_rng(1).random((k, m)).astype(dtype)
-# Two matrices, so that NumPy computes a full product; one where it may use the symmetry.
-b = a if sys.argv[4] == "same" else np.random.default_rng(2).random((k, m)).astype(dtype)
+dtype, m, k, kind = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+random = lambda seed: np.random.default_rng(seed).random((k, m)).astype(dtype)
+a = random(1)
+# One matrix where NumPy may use the symmetry.
+b = a if kind == "same" else random(2)
 out = np.empty((m, m), dtype)
-best, end, n = float("inf"), time.perf_counter() + 1.2, 0
-while n < 3 or (time.perf_counter() < end and n < 30):
+for line in sys.stdin:
     start = time.perf_counter()
-    np.matmul(a.T if k != m else a, b, out=out)
-    best, n = min(best, time.perf_counter() - start), n + 1
-print((8 if dtype[0] == "c" else 2) * m * m * k / best / 1e9)
+    np.matmul(a if kind == "square" else a.T, b, out=out)
+    print(time.perf_counter() - start, flush=True)
 """
 
 
-def ours(program, threads, dtype, size):
-    """Rates by name, in 10⁹ operations a second."""
-    text = subprocess.run([program, str(threads), dtype, str(size)], capture_output=True, text=True, check=True).stdout
-    found = {"square": float(m[1]) for m in [re.search(rf"{dtype} {size} threads \d+: ([\d.]+)", text)] if m}
-    if m := re.search(rf"k {size} threads \d+: plain ([\d.]+), symmetric \(full flops\) ([\d.]+)", text):
-        found |= {"AᵀB": float(m[1]), "AᵀA": float(m[2])}
-    return found
+class Worker:
+    """A process that computes a product for each line and answers with the seconds."""
+
+    def __init__(self, command, case, **environment):
+        command = [*command, *map(str, case)]
+        self.process = subprocess.Popen(command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.seconds = []
+
+    def turn(self):
+        """As many products as take a twentieth of a second."""
+        total, count = 0.0, 0
+        while total < 0.05:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            total, count = total + float(self.process.stdout.readline()), count + 1
+        self.seconds.append(total / count)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def kernels():
@@ -53,39 +68,50 @@ def kernels():
     return ("", "SKYLAKEX") if processor.exists() and "avx512f" in processor.read_text() else ("",)
 
 
-def numpys(threads, dtype, m, k, kind, core):
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": str(threads)} | ({"OPENBLAS_CORETYPE": core} if core else {})
-    return float(subprocess.run([sys.executable, "-c", NUMPY, dtype, str(m), str(k), kind], env=environment, capture_output=True, text=True, check=True).stdout)
+def compare(program, case, turns):
+    """Seconds of each turn: ours, NumPy's, and those of the faster kernels."""
+    threads = str(case[0])
+    # The least time-out: a thread that waits for work would take a core away from others for a tenth of a second.
+    environment = {"OPENBLAS_NUM_THREADS": threads, "OPENBLAS_THREAD_TIMEOUT": "4"}
+    workers = [Worker([program], case)]
+    for core in kernels():
+        workers.append(Worker([sys.executable, "-c", NUMPY], case, **environment, **({"OPENBLAS_CORETYPE": core} if core else {})))
+    for turn in range(turns + 1):
+        for worker in workers[:: -1 if turn % 2 else 1]:
+            worker.turn()
+    for worker in workers:
+        worker.close()
+        # The first turn warms up.
+        del worker.seconds[0]
+    ours, *theirs = (worker.seconds for worker in workers)
+    return ours, theirs[0], min(theirs, key=statistics.median)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--profile", default="release")
+    parser.add_argument("--only", default="", help="lines of the table that contain this")
     parser.add_argument("--markdown", type=pathlib.Path)
     args = parser.parse_args()
     subprocess.run(["cargo", "build", "--profile", args.profile, "--package", "chunkwise-kernels", "--example", "contract_rates"], check=True, cwd=ROOT)
     program = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / args.profile / "examples" / "contract_rates"
-    cases = [(d, n, n, "square", "other") for d, sizes in SQUARE.items() for n in sizes]
-    cases += [(d, m, k, name, kind) for d, sizes in TALL.items() for m, k in sizes for name, kind in (("AᵀB", "other"), ("AᵀA", "same"))]
-    found, cores = {}, kernels()
-    for turn in range(args.turns):
-        for threads in (1, 2):
-            for dtype, m, k, name, kind in cases:
-                mine = ours(program, threads, dtype, k)[name]
-                theirs = [numpys(threads, dtype, m, k, kind, core) for core in cores]
-                found.setdefault((dtype, m, k, name, threads), []).append((mine, theirs[0], max(theirs)))
-        print(f"turn {turn + 1}: {time.strftime('%H:%M:%S')}", file=sys.stderr, flush=True)
+    cases = [(d, n, n, "square") for d, sizes in SQUARE.items() for n in sizes]
+    cases += [(d, m, k, kind) for d, sizes in TALL.items() for m, k in sizes for kind in ("other", "same")]
     lines = ["| product | dtype | threads | ours, 10⁹/s | NumPy, 10⁹/s | best kernels, 10⁹/s | ours / best |", "|---|---|---|---|---|---|---|"]
-    for (dtype, m, k, name, threads), pairs in found.items():
-        what = f"{m}×{m}" if name == "square" else f"{name} of {k}×{m}"
-        mine, theirs, best = (max(p[i] for p in pairs) for i in (0, 1, 2))
-        ratio = statistics.median(a / b for a, _, b in pairs)
-        lines.append(f"| {what} | {dtype.lower()} | {threads} | {mine:.0f} | {theirs:.0f} | {best:.0f} | {ratio:.2f} |")
-    text = "\n".join(lines) + "\n"
-    print(text)
+    for threads in (1, 2):
+        for dtype, m, k, kind in cases:
+            name = f"{m}×{m}" if kind == "square" else f"{NAMES[kind]} of {k}×{m}"
+            if args.only not in (line := f"| {name} | {dtype} | {threads} |"):
+                continue
+            found = compare(program, (threads, dtype, m, k, kind), args.turns)
+            ratio = statistics.median(best / ours for ours, _, best in zip(*found))
+            operations = (8 if dtype.startswith("complex") else 2) * m * m * k
+            rates = (f"{operations / statistics.median(seconds) / 1e9:.0f}" for seconds in found)
+            lines.append(f"{line} {' | '.join(rates)} | {ratio:.2f} |")
+            print(lines[-1], flush=True)
     if args.markdown:
-        page.put(args.markdown, "gemm", text)
+        page.put(args.markdown, "gemm", "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
-//! Rates of contractions in memory: `contract_rates THREADS [DTYPE [SIZE]]`; `benches/gemm.py` pairs them with NumPy's.
+//! Times of a matrix product in memory: `contract_rates THREADS DTYPE ROWS SUMMED square|other|same` computes one for each line that it
+//! reads and answers with the seconds that it took. `benches/gemm.py` asks it and NumPy in turn.
+//!
+//! `square` is `A B`, `other` is `Aᵀ B` and `same` is `Aᵀ A`, added to what is there.
 use chunkwise_kernels::*;
 use chunkwise_types::{DType, Region};
+use std::io::{BufRead, Write};
 use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error>;
@@ -27,62 +31,31 @@ fn block(dtype: DType, shape: &[u64]) -> Result<Block, KernelError> {
     })
 }
 
-fn rate(dtype: DType, a: &[u64], b: &[u64], la: &[u32], lb: &[u32], same: bool, flops: f64) -> Result<f64, Failure> {
-    let kernel = Kernel::Contract(Contract { a: la.to_vec(), b: lb.to_vec(), out: vec![1, 2], segments: None });
-    let inputs = [ArrayType::new(dtype, a.to_vec()), ArrayType::new(dtype, b.to_vec())];
-    let at = |l: u32| la.iter().position(|&x| x == l).map(|i| a[i]).or_else(|| lb.iter().position(|&x| x == l).map(|i| b[i])).unwrap_or(1);
-    let out = ArrayType::new(dtype, vec![at(1), at(2)]);
-    let node = Node { kernel: &kernel, inputs: &inputs, output: &out };
-    let x = block(dtype, a)?;
-    let y = if same { x.clone() } else { block(dtype, b)? };
-    let parts = [Part { region: Region::full(a), block: x }, Part { region: Region::full(b), block: y }];
-    let region = Region::full(&out.shape);
-    let mut best = f64::MAX;
-    let mut fold = node.start_fold(&region)?;
-    let t0 = Instant::now();
-    let mut n = 0;
-    while n < 3 || (t0.elapsed().as_secs_f64() < 1.2 && n < 30) {
-        let t = Instant::now();
-        fold.fold(&parts)?;
-        best = best.min(t.elapsed().as_secs_f64());
-        n += 1;
-    }
-    Ok(flops / best / 1e9)
-}
-
 fn main() -> Result<(), Failure> {
-    let threads: usize = std::env::args().nth(1).map_or(Ok(1), |a| a.parse())?;
-    let cores = Cores::new(threads);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [threads, dtype, rows, summed, kind] = arguments.as_slice() else {
+        return Err("contract_rates THREADS DTYPE ROWS SUMMED square|other|same".into());
+    };
+    let dtype = dtype.parse::<DType>()?;
+    let (rows, summed): (u64, u64) = (rows.parse()?, summed.parse()?);
+    let (shape, labels) = if kind == "square" { ([rows, summed], [1, 0]) } else { ([summed, rows], [0, 1]) };
+    let kernel = Kernel::Contract(Contract { a: labels.to_vec(), b: vec![0, 2], out: vec![1, 2], segments: None });
+    let inputs = [ArrayType::new(dtype, shape.to_vec()), ArrayType::new(dtype, vec![summed, rows])];
+    let out = ArrayType::new(dtype, vec![rows, rows]);
+    let node = Node { kernel: &kernel, inputs: &inputs, output: &out };
+    let a = block(dtype, &inputs[0].shape)?;
+    let b = if kind == "same" { a.clone() } else { block(dtype, &inputs[1].shape)? };
+    let part = |block: Block| Part { region: Region::full(&block.shape()), block };
+    let parts = [part(a), part(b)];
+    let mut fold = node.start_fold(&Region::full(&out.shape))?;
+    let cores = Cores::new(threads.parse()?);
     let _task = cores.enter();
-    let only = std::env::args().nth(2);
-    let size: Option<u64> = std::env::args().nth(3).map(|a| a.parse()).transpose()?;
-    for (dtype, f, sizes) in [
-        (DType::Float32, 2.0, &[500u64, 1000, 2000, 4000][..]),
-        (DType::Float64, 2.0, &[500, 1000, 2000, 4000]),
-        (DType::Complex64, 8.0, &[500, 1000, 2000]),
-        (DType::Complex128, 8.0, &[500, 1000, 2000]),
-        (DType::Int8, 2.0, &[500, 1000]),
-        (DType::Int16, 2.0, &[500, 1000]),
-        (DType::Int32, 2.0, &[500, 1000]),
-        (DType::Int64, 2.0, &[500, 1000]),
-        (DType::Bool, 2.0, &[1000]),
-    ] {
-        if only.as_ref().is_some_and(|o| *o != format!("{dtype:?}")) {
-            continue;
-        }
-        for &n in sizes.iter().filter(|n| size.is_none_or(|s| s == **n)) {
-            let r = rate(dtype, &[n, n], &[n, n], &[1, 0], &[0, 2], false, f * (n as f64).powi(3))?;
-            println!("{dtype:?} {n} threads {threads}: {r:.1} G/s");
-        }
-        for (n, k) in [(500u64, 50_000u64), (1000, 20_000), (2000, 10_000)] {
-            if f > 2.0 && n > 1000 || sizes.len() < 3 || size.is_some_and(|s| s != k) {
-                continue;
-            }
-            let flops = f * (n * n * k) as f64;
-            let plain = rate(dtype, &[k, n], &[k, n], &[0, 1], &[0, 2], false, flops)?;
-            let same = rate(dtype, &[k, n], &[k, n], &[0, 1], &[0, 2], true, flops)?;
-            println!("{dtype:?} AtA n {n} k {k} threads {threads}: plain {plain:.1}, symmetric (full flops) {same:.1} G/s");
-        }
+    for line in std::io::stdin().lock().lines() {
+        line?;
+        let start = Instant::now();
+        fold.fold(&parts)?;
+        println!("{}", start.elapsed().as_secs_f64());
+        std::io::stdout().flush()?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ mod reshape;
 mod simd;
 mod stencil;
 mod threads;
+mod triangle;
 mod view;
 
 pub use block::{Block, BlockElement};

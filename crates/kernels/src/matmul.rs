@@ -1,32 +1,35 @@
 //! Products of two matrices in memory, on one or several threads.
 //!
 //! The output is cut into blocks that are computed independently, each with a product that packs its operands. So threads share
-//! nothing, what is packed at once is bounded, and of a symmetric product only the blocks on and below the diagonal are computed.
+//! nothing, what is packed at once is bounded, and of a symmetric product only the blocks on and below the diagonal are computed; see
+//! [`crate::triangle`].
 
 use crate::BlockElement;
 use crate::integer;
 use crate::threads;
+use crate::triangle::{self, triangle};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 use num_complex::{Complex32, Complex64};
 use parking_lot::Mutex;
+use std::ops::Range;
 
-/// Bytes of the longest side of a block: what is packed of an operand must stay in the caches.
+/// Bytes of the longest side of a block: what is packed of an operand must stay in the caches. Twice as long where so much may be packed.
 const SIDE: usize = 8192;
 /// The least elements of what is cut further so that threads share it: of a block with less than a quarter of them GEMM sums in another
 /// order, and the bits would depend on the number of threads.
 const LEAST: usize = 1024;
-/// The longest side of a block on the diagonal of a symmetric product, half of whose work is lost.
+/// The longest side of a block that is not cut further so that threads share it.
+const SHORT: usize = 128;
+/// The longest side of a block on the diagonal of a symmetric product that is computed as a whole, half of it in vain.
 const DIAGONAL: usize = 64;
 /// Summed elements that are packed at once.
-const DEPTH: usize = 512;
+pub(crate) const DEPTH: usize = 512;
 /// A thread is worth starting for this many multiplications.
 const THREAD_WORK: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
 /// Bytes that a thread packs at once: a panel of each operand.
 const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
 /// Multiplications of all threads in one part of the summed elements.
 const PART: usize = if cfg!(test) { 1 << 18 } else { 1 << 28 };
-/// Parts from which on few blocks are enough: what is left when the first thread ends is a small part of all.
-const LONG: usize = 6;
 /// Threads that pack less than small operands twice: of `4 FEW` blocks in a square of them, `FEW` hold each operand once or twice.
 const FEW: usize = 8;
 /// Bytes that may be packed whatever the size of the operands.
@@ -43,18 +46,25 @@ pub(crate) fn threads(operands: u64) -> usize {
     usize::try_from(panels(operands) / PANELS).unwrap_or(usize::MAX).max(small)
 }
 
-/// The longest side of a block.
-fn side<T>() -> usize {
-    SIDE / size_of::<T>().max(8)
+/// The longest side of a block of operands of so many elements, where this many threads work.
+fn side<T>(operands: usize, threads: usize) -> usize {
+    let twice = threads as u64 * 2 * PANELS <= panels((operands * size_of::<T>()) as u64);
+    if twice { 2 * SIDE / size_of::<T>().max(8) } else { SIDE / size_of::<T>().max(8) }
 }
 
 /// An element that can be multiplied.
 pub(crate) trait Product: BlockElement {
+    /// The longest side of a block on the diagonal of a symmetric product.
+    const DIAGONAL: usize = DIAGONAL;
     fn plus(self, other: Self) -> Self;
     #[cfg(test)]
     fn times(self, other: Self) -> Self;
     /// `c += a b` of one block, whose sides are short. The shapes fit.
     fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>);
+    /// The same of a block on the diagonal of a symmetric product, where what is above the diagonal is left undefined.
+    fn half(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>) {
+        Self::block(c, a, a.reversed_axes());
+    }
 }
 
 macro_rules! integers {
@@ -93,6 +103,10 @@ macro_rules! gemms {
             fn times(self, other: Self) -> Self { self * other }
             fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>) {
                 gemm_views(c, a, b, $one);
+            }
+            const DIAGONAL: usize = triangle::SIDE;
+            fn half(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>) {
+                triangle(c, a);
             }
         }
     )*};
@@ -136,11 +150,23 @@ fn gemm_views<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: 
     }
 }
 
-/// One block of a product.
+/// One block of a product; of a `symmetric` one what is on and below its diagonal.
 struct Job<'a, T> {
     c: ArrayViewMut2<'a, T>,
     a: ArrayView2<'a, T>,
     b: ArrayView2<'a, T>,
+    symmetric: bool,
+}
+
+impl<T: Product> Job<'_, T> {
+    /// Adds what a range of the summed elements gives.
+    fn add(&mut self, range: Range<usize>) {
+        let a = self.a.slice(s![.., range.clone()]);
+        match self.symmetric {
+            true => T::half(self.c.view_mut(), a),
+            false => T::block(self.c.view_mut(), a, self.b.slice(s![range, ..])),
+        }
+    }
 }
 
 /// Where a side is cut in two: near the middle, at a multiple of the registers of a kernel.
@@ -148,39 +174,39 @@ fn middle(n: usize) -> usize {
     (n / 2).next_multiple_of(if n > 600 { 48 } else { 16 }).min(n - 1)
 }
 
-/// Cuts a product into blocks of at most so many multiplications; of one that is symmetric those on and below the diagonal.
-fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'a, T>>) {
+/// Cuts a product into blocks of at most so many multiplications, with sides of at most so many elements.
+fn cut<'a, T: Product>(job: Job<'a, T>, most: usize, side: usize, out: &mut Vec<Job<'a, T>>) {
     let (m, n, k) = (job.a.nrows(), job.b.ncols(), job.a.ncols());
-    let (rows, columns) = match symmetric {
-        true if m > DIAGONAL => (Some(middle(m)), Some(middle(m))),
-        true => (None, None),
-        false if m.max(n) > side::<T>() || (m * n * k > most && m.max(n) > 2 * DIAGONAL && m * n > LEAST) => {
+    let (rows, columns) = match job.symmetric {
+        true if m > side.min(T::DIAGONAL) || (m * m / 2 * k > most && m > 2 * SHORT) => (Some(middle(m)), Some(middle(m))),
+        false if m.max(n) > side || (m * n * k > most && m.max(n) > SHORT && m * n > LEAST) => {
             if m >= n {
                 (Some(middle(m)), None)
             } else {
                 (None, Some(middle(n)))
             }
         }
-        false => (None, None),
+        _ => (None, None),
     };
+    let part = |c, a, b, symmetric| Job { c, a, b, symmetric };
     match (rows, columns) {
         (Some(i), Some(j)) => {
             let (c0, c1) = job.c.split_at(Axis(0), i);
             let ((c00, _), (c10, c11)) = (c0.split_at(Axis(1), j), c1.split_at(Axis(1), j));
             let ((a0, a1), (b0, b1)) = (job.a.split_at(Axis(0), i), job.b.split_at(Axis(1), j));
-            cut(Job { c: c10, a: a1, b: b0 }, false, most, out);
-            cut(Job { c: c00, a: a0, b: b0 }, true, most, out);
-            cut(Job { c: c11, a: a1, b: b1 }, true, most, out);
+            cut(part(c10, a1, b0, false), most, side, out);
+            cut(part(c00, a0, b0, true), most, side, out);
+            cut(part(c11, a1, b1, true), most, side, out);
         }
         (Some(i), None) => {
             let ((c0, c1), (a0, a1)) = (job.c.split_at(Axis(0), i), job.a.split_at(Axis(0), i));
-            cut(Job { c: c0, a: a0, b: job.b }, false, most, out);
-            cut(Job { c: c1, a: a1, b: job.b }, false, most, out);
+            cut(part(c0, a0, job.b, false), most, side, out);
+            cut(part(c1, a1, job.b, false), most, side, out);
         }
         (None, Some(j)) => {
             let ((c0, c1), (b0, b1)) = (job.c.split_at(Axis(1), j), job.b.split_at(Axis(1), j));
-            cut(Job { c: c0, a: job.a, b: b0 }, false, most, out);
-            cut(Job { c: c1, a: job.a, b: b1 }, false, most, out);
+            cut(part(c0, job.a, b0, false), most, side, out);
+            cut(part(c1, job.a, b1, false), most, side, out);
         }
         (None, None) => out.push(job),
     }
@@ -188,31 +214,31 @@ fn cut<'a, T>(job: Job<'a, T>, symmetric: bool, most: usize, out: &mut Vec<Job<'
 
 /// `c += a b`. The shapes fit. If the product is known to be `symmetric`, what is above the diagonal of `c` is left undefined; see
 /// [`mirror`]. `threads` is the most that may work at once; they are taken from the idle [`crate::Cores`] of the run.
-pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, symmetric: bool, threads: usize) {
+pub(crate) fn matmul<T: Product>(c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, symmetric: bool, threads: usize) {
     let work = a.nrows().saturating_mul(b.ncols()).saturating_mul(a.ncols());
     if work == 0 {
         return;
     }
     let lent = threads::borrow(threads.min(work / THREAD_WORK).saturating_sub(1));
     let threads = lent.count + 1;
-    let depth = a.ncols();
+    let (depth, side) = (a.ncols(), side::<T>(a.len() + b.len(), threads));
+    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
+    let part = match threads {
+        1 => DEPTH,
+        _ => (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH),
+    };
+    let parts = depth.div_ceil(part);
+    // Several turns a thread, so that all of them end at about the same time.
+    let most = match threads {
+        1 => usize::MAX,
+        _ => work / if symmetric { 2 } else { 1 } / (threads * if parts == 1 { 4 } else { 2 }),
+    };
+    let mut parked = Vec::new();
+    cut(Job { c, a, b, symmetric }, most, side, &mut parked);
     if threads == 1 {
-        for k in (0..depth).step_by(DEPTH) {
-            let range = k..depth.min(k + DEPTH);
-            let job = Job { c: c.view_mut(), a: a.slice_move(s![.., range.clone()]), b: b.slice_move(s![range.clone(), ..]) };
-            let mut jobs = Vec::new();
-            cut(job, symmetric, usize::MAX, &mut jobs);
-            jobs.into_iter().for_each(|job| T::block(job.c, job.a, job.b));
-        }
+        (0..parts).for_each(|turn| parked.iter_mut().for_each(|job| job.add(turn * part..depth.min((turn + 1) * part))));
         return;
     }
-    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
-    let part = if work <= 4 * PART { depth } else { (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH) };
-    let parts = depth.div_ceil(part);
-    // Several blocks a thread, so that all of them end at about the same time.
-    let blocks = threads * if parts < LONG { 4 } else { 2 };
-    let mut parked = Vec::new();
-    cut(Job { c, a, b }, symmetric, work / blocks, &mut parked);
     let parked: Mutex<Vec<(usize, Job<'_, T>)>> = Mutex::new(parked.into_iter().map(|job| (0, job)).collect());
     // A thread takes the block that is furthest behind of those that nobody has. So the parts of a block are added in their order, whoever
     // adds them, and nobody waits.
@@ -223,9 +249,7 @@ pub(crate) fn matmul<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, 
             behind(&jobs).map(|i| jobs.swap_remove(i))
         };
         let Some((turn, mut job)) = taken else { break };
-        let range = turn * part..depth.min((turn + 1) * part);
-        let (a, b) = (job.a.slice_move(s![.., range.clone()]), job.b.slice_move(s![range, ..]));
-        T::block(job.c.view_mut(), a, b);
+        job.add(turn * part..depth.min((turn + 1) * part));
         if turn + 1 < parts {
             parked.lock().push((turn + 1, job));
         }

@@ -34,6 +34,7 @@ fn compare<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T +
         (300, 270, 40),
         (530, 20, 600),
         (140, 30, 3200),
+        (97, 2, 530),
         (3, 0, 5),
     ];
     for (turn, (m, n, k)) in shapes.into_iter().enumerate() {
@@ -79,8 +80,17 @@ fn products_agree_with_loops() {
 fn same_bits<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(f64) -> T + Copy) {
     let rng = RefCell::new(Rng::with_seed(7));
     let random = |rows: usize, columns: usize| Array2::from_shape_simple_fn((rows, columns), || make(rng.borrow_mut().f64() - 0.3));
-    let shapes =
-        [(1, 40, 900), (530, 1, 600), (65, 130, 257), (130, 70, 1513), (300, 271, 40), (530, 20, 600), (140, 30, 3200), (3, 1500, 700)];
+    let shapes = [
+        (1, 40, 900),
+        (530, 1, 600),
+        (65, 130, 257),
+        (130, 70, 1513),
+        (300, 271, 40),
+        (530, 20, 600),
+        (140, 30, 3200),
+        (3, 1500, 700),
+        (577, 3, 530),
+    ];
     for (m, n, k) in shapes {
         let (a, b, start) = (random(m, k), random(k, n), random(m, n));
         let product = |cores: usize| {
