@@ -1,6 +1,6 @@
 """Matrix products in memory against NumPy's BLAS, on one thread and on two: one product of each in turn, the median of the ratios of all turns.
 
-    python benches/gemm.py [--turns 15] [--profile quick] [--only TEXT] [--markdown FILE]
+    python benches/gemm.py [--turns 25] [--profile quick] [--only TEXT] [--markdown FILE]
 
 NumPy's OpenBLAS is measured as it chooses its kernels itself and, where the processor has AVX-512, with those for Skylake-X as well; the
 ratio is to whichever is faster in the median.
@@ -89,7 +89,7 @@ def compare(program, case, turns):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--profile", default="release")
     parser.add_argument("--only", default="", help="lines of the table that contain this")
     parser.add_argument("--markdown", type=pathlib.Path)
