@@ -1,4 +1,5 @@
-"""Matrix products in memory against NumPy's BLAS, on one thread and on two: one product of each in turn, the median of the ratios of all turns.
+"""Matrix products in memory against NumPy's BLAS, on one thread and on two: a twentieth of a second of products
+of each in turn, and the median of the ratios of all turns.
 
     python benches/gemm.py [--turns 25] [--profile quick] [--only TEXT] [--markdown FILE]
 
@@ -63,9 +64,9 @@ class Worker:
 
 
 def kernels():
-    """Values of OPENBLAS_CORETYPE that are worth a try."""
+    """Environments that choose OpenBLAS' kernels."""
     processor = pathlib.Path("/proc/cpuinfo")
-    return ("", "SKYLAKEX") if processor.exists() and "avx512f" in processor.read_text() else ("",)
+    return [{}, {"OPENBLAS_CORETYPE": "SKYLAKEX"}] if processor.exists() and "avx512f" in processor.read_text() else [{}]
 
 
 def compare(program, case, turns):
@@ -74,8 +75,7 @@ def compare(program, case, turns):
     # The least time-out: a thread that waits for work would take a core away from others for a tenth of a second.
     environment = {"OPENBLAS_NUM_THREADS": threads, "OPENBLAS_THREAD_TIMEOUT": "4"}
     workers = [Worker([program], case)]
-    for core in kernels():
-        workers.append(Worker([sys.executable, "-c", NUMPY], case, **environment, **({"OPENBLAS_CORETYPE": core} if core else {})))
+    workers += [Worker([sys.executable, "-c", NUMPY], case, **environment, **chosen) for chosen in kernels()]
     for turn in range(turns + 1):
         for worker in workers[:: -1 if turn % 2 else 1]:
             worker.turn()
@@ -94,6 +94,8 @@ def main():
     parser.add_argument("--only", default="", help="lines of the table that contain this")
     parser.add_argument("--markdown", type=pathlib.Path)
     args = parser.parse_args()
+    if args.only and args.markdown:
+        parser.error("--markdown takes the whole table, --only leaves lines out")
     subprocess.run(["cargo", "build", "--profile", args.profile, "--package", "chunkwise-kernels", "--example", "contract_rates"], check=True, cwd=ROOT)
     program = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / args.profile / "examples" / "contract_rates"
     cases = [(d, n, n, "square") for d, sizes in SQUARE.items() for n in sizes]

@@ -38,7 +38,11 @@ fn main() -> Result<(), Failure> {
     };
     let dtype = dtype.parse::<DType>()?;
     let (rows, summed): (u64, u64) = (rows.parse()?, summed.parse()?);
-    let (shape, labels) = if kind == "square" { ([rows, summed], [1, 0]) } else { ([summed, rows], [0, 1]) };
+    let (shape, labels) = match kind.as_str() {
+        "square" => ([rows, summed], [1, 0]),
+        "other" | "same" => ([summed, rows], [0, 1]),
+        _ => return Err(format!("{kind}: neither square, other nor same").into()),
+    };
     let kernel = Kernel::Contract(Contract { a: labels.to_vec(), b: vec![0, 2], out: vec![1, 2], segments: None });
     let inputs = [ArrayType::new(dtype, shape.to_vec()), ArrayType::new(dtype, vec![summed, rows])];
     let out = ArrayType::new(dtype, vec![rows, rows]);

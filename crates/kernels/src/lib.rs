@@ -24,7 +24,6 @@ mod reshape;
 mod simd;
 mod stencil;
 mod threads;
-mod triangle;
 mod view;
 
 pub use block::{Block, BlockElement};

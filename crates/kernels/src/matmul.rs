@@ -2,12 +2,13 @@
 //!
 //! The output is cut into blocks that are computed independently, each with a product that packs its operands. So threads share
 //! nothing, what is packed at once is bounded, and of a symmetric product only the blocks on and below the diagonal are computed; see
-//! [`crate::triangle`].
+//! [`triangle`].
+
+mod triangle;
 
 use crate::BlockElement;
 use crate::integer;
 use crate::threads;
-use crate::triangle::{self, triangle};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 use num_complex::{Complex32, Complex64};
 use parking_lot::Mutex;
@@ -20,17 +21,15 @@ const SIDE: usize = 8192;
 const LEAST: usize = 1024;
 /// The longest side of a block that is not cut further so that threads share it.
 const SHORT: usize = 128;
-/// The longest side of a block on the diagonal of a symmetric product that is computed as a whole, half of it in vain.
-const DIAGONAL: usize = 64;
 /// Summed elements that are packed at once.
-pub(crate) const DEPTH: usize = 512;
+const DEPTH: usize = 512;
 /// A thread is worth starting for this many multiplications.
 const THREAD_WORK: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
 /// Bytes that a thread packs at once: a panel of each operand.
 const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
 /// Multiplications of all threads in one part of the summed elements.
 const PART: usize = if cfg!(test) { 1 << 18 } else { 1 << 28 };
-/// Threads that pack less than small operands twice: of `4 FEW` blocks in a square of them, `FEW` hold each operand once or twice.
+/// Threads that pack small operands at most twice: of `2 FEW` blocks in a square of them, `FEW` hold each operand twice, of more blocks less.
 const FEW: usize = 8;
 /// Bytes that may be packed whatever the size of the operands.
 const PACKED: u64 = 16 << 20;
@@ -49,19 +48,19 @@ pub(crate) fn threads(operands: u64) -> usize {
 /// The longest side of a block of operands of so many elements, where this many threads work.
 fn side<T>(operands: usize, threads: usize) -> usize {
     let twice = threads as u64 * 2 * PANELS <= panels((operands * size_of::<T>()) as u64);
-    if twice { 2 * SIDE / size_of::<T>().max(8) } else { SIDE / size_of::<T>().max(8) }
+    SIDE * if twice { 2 } else { 1 } / size_of::<T>().max(8)
 }
 
 /// An element that can be multiplied.
 pub(crate) trait Product: BlockElement {
-    /// The longest side of a block on the diagonal of a symmetric product.
-    const DIAGONAL: usize = DIAGONAL;
+    /// The longest side of a block on the diagonal of a symmetric product: short where half of it is computed in vain.
+    const DIAGONAL: usize = 64;
     fn plus(self, other: Self) -> Self;
     #[cfg(test)]
     fn times(self, other: Self) -> Self;
     /// `c += a b` of one block, whose sides are short. The shapes fit.
     fn block(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>);
-    /// The same of a block on the diagonal of a symmetric product, where what is above the diagonal is left undefined.
+    /// `c += a aᵀ` of a block on the diagonal of a symmetric product. What is above the diagonal is left undefined.
     fn half(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>) {
         Self::block(c, a, a.reversed_axes());
     }
@@ -106,7 +105,7 @@ macro_rules! gemms {
             }
             const DIAGONAL: usize = triangle::SIDE;
             fn half(c: ArrayViewMut2<'_, Self>, a: ArrayView2<'_, Self>) {
-                triangle(c, a);
+                triangle::add(c, a);
             }
         }
     )*};
@@ -150,21 +149,21 @@ fn gemm_views<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, b: 
     }
 }
 
-/// One block of a product; of a `symmetric` one what is on and below its diagonal.
+/// One block of a product.
 struct Job<'a, T> {
     c: ArrayViewMut2<'a, T>,
     a: ArrayView2<'a, T>,
-    b: ArrayView2<'a, T>,
-    symmetric: bool,
+    /// Nothing stands for `a` transposed: what is on and below the diagonal is wanted.
+    b: Option<ArrayView2<'a, T>>,
 }
 
 impl<T: Product> Job<'_, T> {
     /// Adds what a range of the summed elements gives.
     fn add(&mut self, range: Range<usize>) {
         let a = self.a.slice(s![.., range.clone()]);
-        match self.symmetric {
-            true => T::half(self.c.view_mut(), a),
-            false => T::block(self.c.view_mut(), a, self.b.slice(s![range, ..])),
+        match &self.b {
+            None => T::half(self.c.view_mut(), a),
+            Some(b) => T::block(self.c.view_mut(), a, b.slice(s![range, ..])),
         }
     }
 }
@@ -175,40 +174,27 @@ fn middle(n: usize) -> usize {
 }
 
 /// Cuts a product into blocks of at most so many multiplications, with sides of at most so many elements.
-fn cut<'a, T: Product>(job: Job<'a, T>, most: usize, side: usize, out: &mut Vec<Job<'a, T>>) {
-    let (m, n, k) = (job.a.nrows(), job.b.ncols(), job.a.ncols());
-    let (rows, columns) = match job.symmetric {
-        true if m > side.min(T::DIAGONAL) || (m * m / 2 * k > most && m > 2 * SHORT) => (Some(middle(m)), Some(middle(m))),
-        false if m.max(n) > side || (m * n * k > most && m.max(n) > SHORT && m * n > LEAST) => {
-            if m >= n {
-                (Some(middle(m)), None)
+fn cut<'a, T: Product>(Job { c, a, b }: Job<'a, T>, most: usize, side: usize, out: &mut Vec<Job<'a, T>>) {
+    let ((m, n), k) = (c.dim(), a.ncols());
+    match b {
+        None if m > side.min(T::DIAGONAL) || (m * m / 2 * k > most && m > 2 * SHORT) => {
+            let (c0, c1) = c.split_at(Axis(0), middle(m));
+            let ((c00, _), (c10, c11)) = (c0.split_at(Axis(1), middle(m)), c1.split_at(Axis(1), middle(m)));
+            let (a0, a1) = a.split_at(Axis(0), middle(m));
+            cut(Job { c: c10, a: a1, b: Some(a0.reversed_axes()) }, most, side, out);
+            cut(Job { c: c00, a: a0, b: None }, most, side, out);
+            cut(Job { c: c11, a: a1, b: None }, most, side, out);
+        }
+        Some(b) if m.max(n) > side || (m * n * k > most && m.max(n) > SHORT && m * n > LEAST) => {
+            let ((c0, c1), (a0, a1), (b0, b1)) = if m >= n {
+                (c.split_at(Axis(0), middle(m)), a.split_at(Axis(0), middle(m)), (b, b))
             } else {
-                (None, Some(middle(n)))
-            }
+                (c.split_at(Axis(1), middle(n)), (a, a), b.split_at(Axis(1), middle(n)))
+            };
+            cut(Job { c: c0, a: a0, b: Some(b0) }, most, side, out);
+            cut(Job { c: c1, a: a1, b: Some(b1) }, most, side, out);
         }
-        _ => (None, None),
-    };
-    let part = |c, a, b, symmetric| Job { c, a, b, symmetric };
-    match (rows, columns) {
-        (Some(i), Some(j)) => {
-            let (c0, c1) = job.c.split_at(Axis(0), i);
-            let ((c00, _), (c10, c11)) = (c0.split_at(Axis(1), j), c1.split_at(Axis(1), j));
-            let ((a0, a1), (b0, b1)) = (job.a.split_at(Axis(0), i), job.b.split_at(Axis(1), j));
-            cut(part(c10, a1, b0, false), most, side, out);
-            cut(part(c00, a0, b0, true), most, side, out);
-            cut(part(c11, a1, b1, true), most, side, out);
-        }
-        (Some(i), None) => {
-            let ((c0, c1), (a0, a1)) = (job.c.split_at(Axis(0), i), job.a.split_at(Axis(0), i));
-            cut(part(c0, a0, job.b, false), most, side, out);
-            cut(part(c1, a1, job.b, false), most, side, out);
-        }
-        (None, Some(j)) => {
-            let ((c0, c1), (b0, b1)) = (job.c.split_at(Axis(1), j), job.b.split_at(Axis(1), j));
-            cut(part(c0, job.a, b0, false), most, side, out);
-            cut(part(c1, job.a, b1, false), most, side, out);
-        }
-        (None, None) => out.push(job),
+        b => out.push(Job { c, a, b }),
     }
 }
 
@@ -222,19 +208,18 @@ pub(crate) fn matmul<T: Product>(c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, 
     let lent = threads::borrow(threads.min(work / THREAD_WORK).saturating_sub(1));
     let threads = lent.count + 1;
     let (depth, side) = (a.ncols(), side::<T>(a.len() + b.len(), threads));
-    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it.
-    let part = match threads {
-        1 => DEPTH,
-        _ => (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH),
+    // All blocks take a part of the summed elements before the next part, which is in the caches when several of them read it. A thread
+    // takes several turns, so that all of them end at about the same time.
+    let (part, most) = if threads == 1 {
+        (DEPTH, usize::MAX)
+    } else {
+        let part = (PART / (a.nrows() * b.ncols())).next_multiple_of(DEPTH).max(DEPTH);
+        let blocks = threads * if depth <= part { 4 } else { 2 };
+        (part, if symmetric { work / 2 } else { work } / blocks)
     };
     let parts = depth.div_ceil(part);
-    // Several turns a thread, so that all of them end at about the same time.
-    let most = match threads {
-        1 => usize::MAX,
-        _ => work / if symmetric { 2 } else { 1 } / (threads * if parts == 1 { 4 } else { 2 }),
-    };
     let mut parked = Vec::new();
-    cut(Job { c, a, b, symmetric }, most, side, &mut parked);
+    cut(Job { c, a, b: (!symmetric).then_some(b) }, most, side, &mut parked);
     if threads == 1 {
         (0..parts).for_each(|turn| parked.iter_mut().for_each(|job| job.add(turn * part..depth.min((turn + 1) * part))));
         return;

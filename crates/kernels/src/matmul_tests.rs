@@ -49,12 +49,18 @@ fn compare<T: Product + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T +
             matmul(turned.view_mut().reversed_axes(), a, b, false, 8);
             assert_eq!(turned.t(), want, "{m} {n} {k}");
         }
-        let mut want = Array2::from_elem((m, m), T::default());
-        let mut got = want.clone();
+        let zeros = Array2::from_elem((m, m), T::default());
+        let (mut want, across) = (zeros.clone(), a.t().as_standard_layout().into_owned());
         plain(&mut want, a.view(), a.t());
-        matmul(got.view_mut(), a.view(), a.t(), true, 8);
-        mirror(got.view_mut());
-        assert_eq!(got, want, "{m} {k} symmetric");
+        for a in [a.view(), across.t()] {
+            let (mut got, mut turned) = (zeros.clone(), zeros.clone());
+            matmul(got.view_mut(), a, a.reversed_axes(), true, 8);
+            mirror(got.view_mut());
+            assert_eq!(got, want, "{m} {k} symmetric");
+            matmul(turned.view_mut().reversed_axes(), a, a.reversed_axes(), true, 8);
+            mirror(turned.view_mut().reversed_axes());
+            assert_eq!(turned, want, "{m} {k} symmetric");
+        }
     }
 }
 
@@ -114,4 +120,17 @@ fn products_have_the_same_bits_on_every_number_of_cores() {
     same_bits(|x| x as f32);
     same_bits(|x| Complex32::new(x as f32, 1.0 - x as f32));
     same_bits(|x| Complex64::new(x, 1.0 / (x + 1.0)));
+}
+
+#[test]
+fn panels_of_symmetric_products_are_inside_their_bound() {
+    for rows in triangle::STEP + 1..=triangle::SIDE {
+        for summed in [1, 2, 16, 511, 512, 513, 5000] {
+            for item in [4, 8, 16] {
+                let operands = (2 * rows * summed * item) as u64;
+                let packed = (triangle::packed(rows, summed) * item) as u64;
+                assert!(packed <= panels(operands), "{rows} {summed} {item}");
+            }
+        }
+    }
 }

@@ -53,11 +53,6 @@ pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
 }
 
 impl Draft {
-    /// True if this holds of every array that a stage reads.
-    pub fn reads_only(&self, stage: &Stage, of: impl Fn(&PlanArray) -> bool) -> bool {
-        stage.reads().all(|name| self.arrays.get(name).is_some_and(&of))
-    }
-
     pub fn new(graph: &Graph, requests: &[Request], spec: PlanSpec) -> Result<Draft, PlannerError> {
         let inputs = graph.nodes.iter().filter_map(|n| n.source.as_ref());
         let mut draft = Draft {
@@ -96,6 +91,11 @@ impl Draft {
             draft.request(graph, i, request)?;
         }
         Ok(draft)
+    }
+
+    /// True if this holds of every array that a stage reads.
+    pub fn reads_only(&self, stage: &Stage, of: impl Fn(&PlanArray) -> bool) -> bool {
+        stage.reads().all(|name| self.arrays.get(name).is_some_and(&of))
     }
 
     fn request(&mut self, graph: &Graph, i: usize, request: &Request) -> Result<(), PlannerError> {

@@ -4,16 +4,16 @@
 //! Here all rows are packed once, in panels that GEMM reads as they lie since they are short and their lines are aligned, and the blocks on
 //! the diagonal are no larger than a kernel's registers ask for. (Unaligned, products of `float64` took a fifth longer with AVX-512.)
 
-use crate::matmul::{DEPTH, Product};
+use super::{DEPTH, Product};
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 use std::ops::Range;
 
 /// The longest side: the panels must stay in the caches.
-pub(crate) const SIDE: usize = 1024;
+pub(super) const SIDE: usize = 1024;
 /// Rows of a panel: once or twice the registers of a kernel, the most of which GEMM does not pack the other operand again.
 const PANEL: usize = 48;
 /// Rows of a block on the diagonal, half of whose work is lost.
-const STEP: usize = 16;
+pub(super) const STEP: usize = 16;
 /// Panels that are multiplied with another one while that is in the caches.
 const GROUP: usize = 3;
 /// Bytes of a line of the caches.
@@ -25,13 +25,23 @@ fn ranges(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).map(move |i| i * size..if i + 1 == count { n } else { (i + 1) * size })
 }
 
+/// Elements of the panels of so many rows and summed elements.
+pub(super) fn packed(rows: usize, summed: usize) -> usize {
+    (rows + STEP) * DEPTH.min(summed) + LINE
+}
+
 /// `c += a aᵀ` on and below the diagonal of `c`. What is above it is left undefined.
-pub(crate) fn triangle<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>) {
+pub(super) fn add<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>) {
     let (n, summed) = a.dim();
+    // One block: there is nothing to share, and panels would be larger than the rows.
+    if n <= STEP {
+        return T::block(c, a, a.reversed_axes());
+    }
     let rows: Vec<Range<usize>> = ranges(n, PANEL).collect();
     // Panels have lengths of whole lines, for elements of four bytes and more.
     let stride = |rows: &Range<usize>| rows.len().next_multiple_of(STEP);
-    let mut memory = vec![T::default(); (n + STEP) * DEPTH.min(summed) + LINE];
+    let mut memory = vec![T::default(); packed(n, summed)];
+    // Whole elements up to a line's beginning, which an allocator may put out of reach: then the panels are only slower.
     let skipped = memory.as_ptr().align_offset(LINE).min(LINE);
     for k in (0..summed).step_by(DEPTH) {
         let part = a.slice(s![.., k..summed.min(k + DEPTH)]);
@@ -42,12 +52,12 @@ pub(crate) fn triangle<T: Product>(mut c: ArrayViewMut2<'_, T>, a: ArrayView2<'_
                 pack(to, part.slice(s![rows.clone(), ..]));
             }
         }
-        let packed = |rows: &Range<usize>| ArrayView2::from_shape((depth, stride(rows)), &memory[panel(rows)]);
+        let at = |rows: &Range<usize>| ArrayView2::from_shape((depth, stride(rows)), &memory[panel(rows)]);
         for first in (0..rows.len()).step_by(GROUP) {
             let group = first..rows.len().min(first + GROUP);
             for j in 0..group.end {
                 for i in group.start.max(j)..group.end {
-                    let (Ok(left), Ok(right)) = (packed(&rows[i]), packed(&rows[j])) else { continue };
+                    let (Ok(left), Ok(right)) = (at(&rows[i]), at(&rows[j])) else { continue };
                     let mut c = c.slice_mut(s![rows[i].clone(), rows[j].clone()]);
                     if i != j {
                         T::block(c, left.slice(s![.., ..rows[i].len()]).reversed_axes(), right.slice(s![.., ..rows[j].len()]));
