@@ -47,6 +47,9 @@ pub const READ_BUFFER: u64 = 8 << 20;
 /// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
 
+/// Bytes of small chunks that lie side by side and are taken from a block together, before they are written: small buffers.
+pub const GATHERED: u64 = SLACK / 4;
+
 /// A worst-case encoded size: compressors may grow incompressible data slightly.
 fn encoded(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 100).saturating_add(4096)

@@ -33,6 +33,43 @@ impl<'a> Elements<'a> {
         let span = contiguous(self.shape, &Region::new(self.start, shape), item)?;
         self.data.get(span)
     }
+
+    /// A dense copy of the box.
+    pub(crate) fn dense(&self, shape: &[u64], item: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(volume(shape) as usize * item);
+        let _ = runs(shape, item, (self.shape, self.start), (shape, &vec![0; shape.len()]), |from, _, n| {
+            out.extend_from_slice(&self.data[from..from + n]);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        out
+    }
+
+    /// Dense copies of boxes that lie side by side along the last axis, the first of them at this one's start. They have this shape but
+    /// for their `widths` along that axis.
+    ///
+    /// # Panics
+    /// If there is no axis, or the boxes are not all inside the buffer.
+    pub fn side_by_side(&self, shape: &[u64], widths: &[u64], item: usize) -> Vec<Vec<u8>> {
+        let mut all = shape.to_vec();
+        let last = shape.len() - 1;
+        all[last] = widths.iter().sum();
+        let lines = volume(&shape[..last]) as usize;
+        let widths: Vec<usize> = widths.iter().map(|&w| w as usize * item).collect();
+        let mut out: Vec<Vec<u8>> = widths.iter().map(|w| Vec::with_capacity(w * lines)).collect();
+        let line = all[last] as usize * item;
+        let _ = runs(&all, item, (self.shape, self.start), (&all, &vec![0; all.len()]), |from, _, n| {
+            // A run is several lines where they are whole ones of the buffer.
+            for mut rest in self.data[from..from + n].chunks_exact(line) {
+                for (out, width) in out.iter_mut().zip(&widths) {
+                    let (own, others) = rest.split_at(*width);
+                    out.extend_from_slice(own);
+                    rest = others;
+                }
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        out
+    }
 }
 
 /// The bytes of a box, where they are contiguous in a dense buffer of this shape.
@@ -140,6 +177,30 @@ mod tests {
             assert_eq!(target[i * 12 + (j + 1) * 4 + k + 1], source[(i + 1) * 20 + (j + 1) * 5 + k + 2], "{i} {j} {k}");
         }
         assert_eq!(target.iter().filter(|&&b| b == 255).count(), 24 - 12);
+    }
+
+    #[test]
+    fn boxes_side_by_side_are_those_one_by_one() {
+        let data: Vec<u8> = (0..2 * 3 * 5 * 8).map(|i| i as u8).collect();
+        for (shape, start, widths) in [
+            (vec![3, 5, 8], vec![1, 2, 1], vec![2, 2, 1]),
+            (vec![3, 5, 8], vec![0, 0, 0], vec![3, 5]),
+            (vec![3, 5, 8], vec![1, 4, 7], vec![1]),
+            (vec![15, 8], vec![3, 2], vec![0, 6]),
+            (vec![120], vec![7], vec![1, 2, 3]),
+        ] {
+            let mut size: Vec<u64> = shape.iter().zip(&start).map(|(n, s)| n - s).collect();
+            let whole = Elements { data: &data, shape: &shape, start: &start };
+            let found = whole.side_by_side(&size, &widths, 2);
+            let (last, mut at) = (shape.len() - 1, start.clone());
+            for (got, width) in found.iter().zip(&widths) {
+                size[last] = *width;
+                let mut want = vec![0; got.len()];
+                copy(&data, (&shape, &at), &mut want, (&size, &vec![0; size.len()]), &size, 2);
+                assert_eq!((got, got.len() as u64), (&want, volume(&size) * 2), "{shape:?} {start:?} {widths:?}");
+                at[last] += width;
+            }
+        }
     }
 
     #[test]

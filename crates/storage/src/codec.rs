@@ -199,8 +199,9 @@ impl ChunkCodec {
     pub fn encode<'a>(&self, elements: boxes::Elements<'a>, shape: &[u64]) -> Result<Cow<'a, [u8]>, String> {
         let data: Cow<'a, [u8]> = match elements.slice(shape, self.item).filter(|_| shape == self.shape) {
             Some(slice) => Cow::Borrowed(slice),
+            None if shape == self.shape => Cow::Owned(elements.dense(shape, self.item)),
             None => {
-                let mut data = if shape == self.shape { vec![0u8; self.bytes] } else { self.fill.repeat(self.bytes / self.item.max(1)) };
+                let mut data = self.fill.repeat(self.bytes / self.item.max(1));
                 let origin = vec![0; shape.len()];
                 boxes::copy(elements.data, (elements.shape, elements.start), &mut data, (&self.shape, &origin), shape, self.item);
                 Cow::Owned(data)

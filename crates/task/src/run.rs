@@ -1,5 +1,7 @@
 //! The task function.
 
+mod write;
+
 use crate::evaluate::{Known, Prepared};
 use crate::tiles::{Cursors, Fault, Shift, Tiles};
 use crate::{TaskContext, TaskError, Watch};
@@ -8,9 +10,10 @@ use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Elements, ReadStats, Reader, StorageError, Uploads};
+use chunkwise_storage::{ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::Region;
 use std::collections::HashMap;
+use write::Told;
 
 /// Bytes that this task needs, known before it reads anything.
 pub fn task_need(ctx: &TaskContext, stage: usize, task: u64) -> u64 {
@@ -49,10 +52,11 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
     let (requests, cursors) = (Requests::default(), Cursors::new());
     let order = memory::load_order(&ctx.plan.arrays, &s.program);
-    let mut run = Run { ctx, stage, task, program: &s.program, watch, many, bytes_read: 0, requests, readers, uploads, order, cursors };
-    let written = run.evaluate(s, &regions)?;
-    let rest = run.uploads.finish().map_err(run.storage())?;
-    run.tell(&rest);
+    let (program, told) = (&s.program, Told::new(many));
+    let mut run = Run { ctx, stage, task, program, watch, told, bytes_read: 0, requests, readers, uploads, order, cursors };
+    let written = run.evaluate(s, &regions).and_then(|written| run.finish().map(|()| written));
+    run.tell();
+    let written = written?;
     let requests = Requests { puts: run.uploads.puts(), ..run.requests };
     let seconds = started.elapsed().as_secs_f64();
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, requests, seconds, projected_mem: need })
@@ -64,8 +68,7 @@ struct Run<'a> {
     task: u64,
     program: &'a Program,
     watch: &'a dyn Watch,
-    /// The task writes more than one chunk.
-    many: bool,
+    told: Told,
     bytes_read: u64,
     requests: Requests,
     /// Of the leaves in object stores, by step: they ask for what comes next.
@@ -304,54 +307,5 @@ impl Run<'_> {
             }
         }
         Some(found)
-    }
-
-    /// Tells the executor of chunks that are written, where a task has several.
-    fn tell(&self, written: &[WrittenChunk]) {
-        if self.many {
-            written.iter().for_each(|chunk| self.watch.wrote(self.stage, self.task, chunk));
-        }
-    }
-
-    /// Writes the whole chunks of every output, in the order of the grid; to object stores they may still be on their way.
-    fn write(&mut self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
-        let mut written = Vec::new();
-        for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
-            let io = self.ctx.array(&output.array);
-            let grid = &self.ctx.plan.arrays[&output.array].grid;
-            let touched = grid.touched(region);
-            for index in touched.indices() {
-                self.check()?;
-                if let Some(chunk) = self.watch.have(&output.array, &index) {
-                    written.push(chunk);
-                    continue;
-                }
-                let chunk = grid.region(&index);
-                let inside = chunk.relative_to(region);
-                let mut send = |elements: Elements<'_>| {
-                    let report = |done: &ChunkWritten| WrittenChunk {
-                        array: output.array.clone(),
-                        chunk: index.clone(),
-                        bytes: done.bytes,
-                        xxh3: format!("{:016x}", done.xxh3),
-                    };
-                    self.uploads.send(io, &index, elements, |done| {
-                        let chunk = report(done);
-                        written.push(chunk.clone());
-                        chunk
-                    })
-                };
-                let sent = match block.as_bytes() {
-                    Some(data) => send(Elements { data, shape: &region.shape, start: &inside.start }),
-                    None => {
-                        let piece = block.slice(&inside).contiguous();
-                        send(Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
-                    }
-                };
-                let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
-                self.tell(&done);
-            }
-        }
-        Ok(written)
     }
 }

@@ -13,8 +13,8 @@ pub trait Watch: Sync {
         None
     }
 
-    /// A task of several chunks has written one of them.
-    fn wrote(&self, _stage: usize, _task: u64, _chunk: &WrittenChunk) {}
+    /// A task of several chunks has written some of them.
+    fn wrote(&self, _stage: usize, _task: u64, _chunks: Vec<WrittenChunk>) {}
 }
 
 impl Watch for AtomicBool {

@@ -43,8 +43,7 @@ impl Watch for Watcher<'_> {
         if have.is_empty() { None } else { have.get(&(array.to_string(), chunk.to_vec())).cloned() }
     }
 
-    fn wrote(&self, stage: usize, task: u64, chunk: &WrittenChunk) {
-        let written = vec![chunk.clone()];
+    fn wrote(&self, stage: usize, task: u64, written: Vec<WrittenChunk>) {
         let report = TaskReport { stage, task, written, bytes_read: 0, requests: Requests::default(), seconds: 0.0, projected_mem: 0 };
         let _ = self.shared.updates.send(Update::Wrote(report));
     }

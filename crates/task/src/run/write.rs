@@ -1,0 +1,119 @@
+//! Writing the chunks of a task, and telling the executor of them.
+
+use super::Run;
+use crate::TaskError;
+use chunkwise_kernels::Block;
+use chunkwise_plan::{Stage, WrittenChunk, memory};
+use chunkwise_storage::{ChunkWritten, Elements};
+use chunkwise_types::{ChunkGrid, Region};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Chunks are reported together if they are written within this time: every report wakes the executor.
+const TOGETHER: Duration = Duration::from_millis(10);
+/// Bytes of a run from which on it is read from memory as fast as a longer one.
+const RUN: u64 = 256;
+
+/// Chunks that are written, and of which the executor does not know yet.
+pub(super) struct Told {
+    /// The task writes more than one chunk: of a single one its end says enough.
+    many: bool,
+    untold: Vec<WrittenChunk>,
+    last: Instant,
+}
+
+impl Told {
+    pub(super) fn new(many: bool) -> Told {
+        Told { many, untold: Vec::new(), last: Instant::now() }
+    }
+}
+
+impl Run<'_> {
+    /// Tells the executor of all chunks that are written.
+    pub(super) fn tell(&mut self) {
+        let Told { many, untold, last } = &mut self.told;
+        if *many && !untold.is_empty() {
+            self.watch.wrote(self.stage, self.task, std::mem::take(untold));
+        }
+        *last = Instant::now();
+    }
+
+    /// Waits for what is on its way to object stores.
+    pub(super) fn finish(&mut self) -> Result<(), TaskError> {
+        let rest = self.uploads.finish().map_err(self.storage())?;
+        self.told.untold.extend(rest);
+        Ok(())
+    }
+
+    /// Writes the whole chunks of every output, in the order of the grid; to object stores they may still be on their way.
+    pub(super) fn write(&mut self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
+        let mut written = Vec::new();
+        for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
+            let io = self.ctx.array(&output.array);
+            let grid = &self.ctx.plan.arrays[&output.array].grid;
+            let touched = grid.touched(region);
+            let mut gathered = VecDeque::new();
+            for index in touched.indices() {
+                self.check()?;
+                let had = self.watch.have(&output.array, &index);
+                if let (None, true, Some(data)) = (&had, gathered.is_empty(), block.as_bytes()) {
+                    gathered = side_by_side(grid, &touched, &index, region, data, block.dtype().size());
+                }
+                let own: Option<Vec<u8>> = gathered.pop_front();
+                if let Some(chunk) = had {
+                    written.push(chunk);
+                    continue;
+                }
+                let chunk = grid.region(&index);
+                let inside = chunk.relative_to(region);
+                let mut send = |elements: Elements<'_>| {
+                    let report = |done: &ChunkWritten| WrittenChunk {
+                        array: output.array.clone(),
+                        chunk: index.clone(),
+                        bytes: done.bytes,
+                        xxh3: format!("{:016x}", done.xxh3),
+                    };
+                    self.uploads.send(io, &index, elements, |done| {
+                        let chunk = report(done);
+                        written.push(chunk.clone());
+                        chunk
+                    })
+                };
+                let sent = match (&own, block.as_bytes()) {
+                    (Some(own), _) => send(Elements::whole(own, &chunk.shape)),
+                    (None, Some(data)) => send(Elements { data, shape: &region.shape, start: &inside.start }),
+                    (None, None) => {
+                        let piece = block.slice(&inside).contiguous();
+                        send(Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                    }
+                };
+                let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
+                self.told.untold.extend(done);
+                if self.told.last.elapsed() >= TOGETHER {
+                    self.tell();
+                }
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// Copies of the chunk at `index` and of some after it in its row, where their runs in the block of a region are short: one chunk after the
+/// other would bring every line of memory to the caches several times. Empty where that would not help.
+fn side_by_side(grid: &ChunkGrid, touched: &Region, index: &[u64], region: &Region, data: &[u8], item: u64) -> VecDeque<Vec<u8>> {
+    let first = grid.region(index);
+    let Some(axis) = index.len().checked_sub(1).filter(|&axis| first.shape[axis] < region.shape[axis]) else { return VecDeque::new() };
+    let fit = memory::GATHERED / (first.volume() * item).max(1);
+    let count = fit.min(RUN.div_ceil((first.shape[axis] * item).max(1))).min(touched.end(axis) - index[axis]);
+    if count < 2 {
+        return VecDeque::new();
+    }
+    let width = |k: u64| {
+        let mut index = index.to_vec();
+        index[axis] += k;
+        grid.region(&index).shape[axis]
+    };
+    let widths: Vec<u64> = (0..count).map(width).collect();
+    let elements = Elements { data, shape: &region.shape, start: &first.relative_to(region).start };
+    elements.side_by_side(&first.shape, &widths, item as usize).into()
+}
