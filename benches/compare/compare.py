@@ -243,7 +243,7 @@ def measure(job, args, runner):
         if all(r[0].get("late") or r[0].get("code") == -9 for r in state["variants"].values()):
             runner.ended[peer, job.workload] = line["peers"][peer]["status"]
     if floors:
-        line["floor"] = min(floors, key=lambda f: f["wall"])
+        line["floor"] = min(floors, key=lambda f: f["wall"]) | {"walls": [f["wall"] for f in floors]}
     return line
 
 

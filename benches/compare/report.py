@@ -2,6 +2,7 @@
 
 import math
 import os
+import statistics
 import sys
 
 BEGIN, END = "<!-- compare: begin -->", "<!-- compare: end -->"
@@ -41,6 +42,14 @@ def size(value):
 def label(line):
     name = line["workload"].replace("_", " ").replace("plan 1e", "plan 10^")
     return name + (" (lz4)" if line["compressed"] else "")
+
+
+def turns(line):
+    """How far Chunkwise was from the limit that was measured in the same turn: the median, with the number of turns."""
+    walls = line["peers"].get("chunkwise", {}).get("walls", [])
+    # Files of earlier versions have the least limit only.
+    ratios = [wall / limit for wall, limit in zip(walls, line["floor"].get("walls", []))]
+    return f"{statistics.median(ratios):.1f}× of {len(ratios)}" if ratios else ""
 
 
 def table(head, rows):
@@ -113,11 +122,15 @@ def markdown(document, plot, target):
 
     parts = [("read", "read and decode"), ("arithmetic", "arithmetic"), ("write", "encode and write")]
     rows = [
-        [label(line), *(seconds(line["floor"][key]) if key in line["floor"] else "" for key, _ in parts), seconds(line["floor"]["wall"])]
+        [label(line), *(seconds(line["floor"][key]) if key in line["floor"] else "" for key, _ in parts), seconds(line["floor"]["wall"]), turns(line)]
         for line in document["lines"]
         if line["floor"]
     ]
-    text += ["The limits and their parts:", "", *table(["workload", *(name for _, name in parts), "sum"], rows)]
+    text += [
+        "The limits and their parts, those of the turn where the limit was least; and the median of Chunkwise's times over the limit of the same turn:",
+        "",
+        *table(["workload", *(name for _, name in parts), "sum", "Chunkwise / limit, turn by turn"], rows),
+    ]
     m, threads = document["machine"], options["threads"]
     facts = [
         f"copies of memory {m['copy'] / 1e9:.1f} GB/s",

@@ -9,8 +9,10 @@ use chunkwise_types::{ChunkGrid, Region};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Chunks are reported together if they are written within this time: every report wakes the executor.
-const TOGETHER: Duration = Duration::from_millis(10);
+/// Chunks that are reported together, if they are written within a time: every report wakes the executor, and what is not reported when the
+/// process is killed is made again.
+const TOGETHER: usize = 4;
+const WITHIN: Duration = Duration::from_millis(2);
 /// Bytes of a run from which on it is read from memory as fast as a longer one.
 const RUN: u64 = 256;
 
@@ -89,7 +91,7 @@ impl Run<'_> {
                 };
                 let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
                 self.told.untold.extend(done);
-                if self.told.last.elapsed() >= TOGETHER {
+                if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
                     self.tell();
                 }
             }
