@@ -20,14 +20,15 @@ pub struct Uploads<T> {
 /// Requests at once at most, however small the chunks are.
 const MOST: usize = 128;
 
-impl<T> Uploads<T> {
+impl<T: Clone> Uploads<T> {
     /// At most `budget` bytes at a time, or one chunk that is larger.
     pub fn new(budget: u64) -> Uploads<T> {
         Uploads { sent: VecDeque::new(), done: Vec::new(), held: 0, budget, puts: 0 }
     }
 
     /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older ones while there is no room. In a
-    /// filesystem the chunk is written when this returns.
+    /// filesystem the chunk is written when this returns. Gives the tag, which comes back from [`Uploads::written`] or [`Uploads::finish`]
+    /// as well.
     ///
     /// # Errors
     /// Of this chunk or of one that was sent earlier.
@@ -37,7 +38,7 @@ impl<T> Uploads<T> {
         index: &[u64],
         elements: Elements<'_>,
         tag: impl FnOnce(&ChunkWritten) -> T,
-    ) -> Result<(), StorageError> {
+    ) -> Result<T, StorageError> {
         let (written, encoded) = io.encode_chunk(index, elements)?;
         let n = written.bytes;
         while !self.sent.is_empty() && (self.held + n > self.budget || self.sent.len() >= MOST) {
@@ -47,15 +48,15 @@ impl<T> Uploads<T> {
         match io.store().start_put(&written.key, encoded)? {
             Some(pending) => {
                 self.held += n;
-                self.sent.push_back((pending, n, tag));
+                self.sent.push_back((pending, n, tag.clone()));
             }
             None => {
                 // A file; or it stays in memory instead of going to an object store.
                 self.puts += u64::from(!io.store().is_remote());
-                self.done.push(tag);
+                self.done.push(tag.clone());
             }
         }
-        Ok(())
+        Ok(tag)
     }
 
     fn wait(&mut self) -> Result<(), StorageError> {

@@ -1,5 +1,6 @@
 //! The task function.
 
+mod scatter;
 mod write;
 
 use crate::evaluate::{Known, Prepared};
@@ -12,6 +13,7 @@ use chunkwise_plan::schedule::{Phase, Schedule};
 use chunkwise_plan::{Program, Requests, Stage, StageOutput, Step, TaskReport, WrittenChunk, memory};
 use chunkwise_storage::{ReadStats, Reader, StorageError, Uploads};
 use chunkwise_types::Region;
+use scatter::Scatter;
 use std::collections::HashMap;
 use write::Told;
 
@@ -200,6 +202,9 @@ impl Run<'_> {
         let all: Vec<(usize, Region)> = regions.iter().cloned().enumerate().collect();
         if let Some(there) = self.there(stage, &all) {
             return Ok(there);
+        }
+        if let Some(scatter) = Scatter::of(self.ctx, stage, regions) {
+            return self.scatter(stage, &scatter);
         }
         let schedule = Schedule::new(stage, regions);
         let program = self.program;

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::TaskError;
 use chunkwise_kernels::Block;
-use chunkwise_plan::{Stage, WrittenChunk, memory};
+use chunkwise_plan::{Stage, StageOutput, WrittenChunk, memory};
 use chunkwise_storage::{ChunkWritten, Elements};
 use chunkwise_types::{ChunkGrid, Region};
 use std::collections::VecDeque;
@@ -51,7 +51,6 @@ impl Run<'_> {
     pub(super) fn write(&mut self, stage: &Stage, regions: &[Region], blocks: Vec<Block>) -> Result<Vec<WrittenChunk>, TaskError> {
         let mut written = Vec::new();
         for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
-            let io = self.ctx.array(&output.array);
             let grid = &self.ctx.plan.arrays[&output.array].grid;
             let touched = grid.touched(region);
             let mut gathered = VecDeque::new();
@@ -68,33 +67,32 @@ impl Run<'_> {
                 }
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
-                let mut send = |elements: Elements<'_>| {
-                    let report = |done: &ChunkWritten| WrittenChunk {
-                        array: output.array.clone(),
-                        chunk: index.clone(),
-                        bytes: done.bytes,
-                        xxh3: format!("{:016x}", done.xxh3),
-                    };
-                    self.uploads.send(io, &index, elements, |done| {
-                        let chunk = report(done);
-                        written.push(chunk.clone());
-                        chunk
-                    })
-                };
-                let sent = match (&own, block.as_bytes()) {
-                    (Some(own), _) => send(Elements::whole(own, &chunk.shape)),
-                    (None, Some(data)) => send(Elements { data, shape: &region.shape, start: &inside.start }),
+                let done = match (&own, block.as_bytes()) {
+                    (Some(own), _) => self.put(output, &index, Elements::whole(own, &chunk.shape)),
+                    (None, Some(data)) => self.put(output, &index, Elements { data, shape: &region.shape, start: &inside.start }),
                     (None, None) => {
                         let piece = block.slice(&inside).contiguous();
-                        send(Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                        self.put(output, &index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
                     }
                 };
-                let done = sent.and_then(|()| self.uploads.written()).map_err(self.storage())?;
-                self.told.untold.extend(done);
-                if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
-                    self.tell();
-                }
+                written.push(done?);
             }
+        }
+        Ok(written)
+    }
+
+    /// Writes a chunk, or sends it on its way, and tells the executor now and then.
+    pub(super) fn put(&mut self, output: &StageOutput, index: &[u64], elements: Elements<'_>) -> Result<WrittenChunk, TaskError> {
+        let report = |done: &ChunkWritten| WrittenChunk {
+            array: output.array.clone(),
+            chunk: index.to_vec(),
+            bytes: done.bytes,
+            xxh3: format!("{:016x}", done.xxh3),
+        };
+        let written = self.uploads.send(self.ctx.array(&output.array), index, elements, report).map_err(self.storage())?;
+        self.told.untold.extend(self.uploads.written().map_err(self.storage())?);
+        if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
+            self.tell();
         }
         Ok(written)
     }
