@@ -116,7 +116,7 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
         let (mut chunks, mut stored) = (0, 0);
         for o in &stage.outputs {
             chunks += ctx.plan.arrays[&o.array].grid.count();
-            stored += ctx.array(&o.array).stored_chunks()?.len() as u64;
+            stored += ctx.array(&o.array).count_stored()?.0;
         }
         stages.push(StageStatus { stage: index, name: stage.name.clone(), tasks: stage.tasks(), chunks, stored });
     }

@@ -123,11 +123,15 @@ pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
     let ready = at_once(&before, |what| {
         let Some(name) = what else { return checksums::write_outputs(ctx) };
-        let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(ctx.array(name).stored_chunks()?.len() as u64);
+        let (stored, unfinished) = ctx.array(name).count_stored()?;
+        let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(stored);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
         }
-        Ok(Store::open(ctx.array_location(name))?.sweep()?)
+        if unfinished {
+            Store::open(ctx.array_location(name))?.sweep()?;
+        }
+        Ok(())
     });
     ready.into_iter().collect::<Result<(), RunError>>()?;
     // Those of workers that were killed while they wrote them; not before everything is there, as others may be at work elsewhere.

@@ -47,7 +47,8 @@ pub const READ_BUFFER: u64 = 8 << 20;
 /// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
 
-/// Bytes of small chunks that lie side by side and are taken from a block together, before they are written: small buffers.
+/// Bytes of small chunks that lie side by side and are taken from a block together before they are written, and of the pieces of a copy on their
+/// way to their chunks: small buffers.
 pub const GATHERED: u64 = SLACK / 4;
 
 /// A worst-case encoded size: compressors may grow incompressible data slightly.

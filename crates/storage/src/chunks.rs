@@ -121,26 +121,26 @@ impl ArrayIo {
         StorageError::Corrupt { array: self.0.url.clone(), key: key.into(), detail }
     }
 
+    /// The chunk that is stored under a key.
+    fn chunk_of(&self, key: &str) -> Option<Vec<u64>> {
+        let counts = self.0.meta.grid.counts();
+        // Keys end in the chunk's numbers, whatever stands before and between them.
+        let numbers: Vec<u64> = key.rsplit(['/', '.']).map_while(|p| p.parse().ok()).take(counts.len()).collect();
+        let index: Vec<u64> = numbers.into_iter().rev().collect();
+        let exists = index.len() == counts.len() && index.iter().zip(&counts).all(|(i, n)| i < n);
+        (exists && self.chunk_key(&index) == key).then_some(index)
+    }
+
     /// Every stored chunk with its size, by one listing.
     pub fn stored_chunks(&self) -> Result<HashMap<Vec<u64>, u64>, StorageError> {
-        let counts = self.0.meta.grid.counts();
-        let mut sizes: HashMap<String, u64> = self.0.store.list("")?.into_iter().collect();
-        let mut found = HashMap::new();
-        if counts.is_empty() {
-            if let Some(size) = sizes.remove(&self.chunk_key(&[])) {
-                found.insert(Vec::new(), size);
-            }
-            return Ok(found);
-        }
-        // Keys end in the chunk's numbers, whatever stands before and between them.
-        for (key, size) in sizes {
-            let numbers: Vec<u64> = key.rsplit(['/', '.']).map_while(|p| p.parse().ok()).take(counts.len()).collect();
-            let index: Vec<u64> = numbers.into_iter().rev().collect();
-            if index.len() == counts.len() && index.iter().zip(&counts).all(|(i, n)| i < n) && self.chunk_key(&index) == key {
-                found.insert(index, size);
-            }
-        }
-        Ok(found)
+        let all = self.0.store.list("")?;
+        Ok(all.into_iter().filter_map(|(key, size)| Some((self.chunk_of(&key)?, size))).collect())
+    }
+
+    /// The number of stored chunks, and whether writers may have left something unfinished beside them; see [`Store::sweep`].
+    pub fn count_stored(&self) -> Result<(u64, bool), StorageError> {
+        let (keys, unfinished) = self.0.store.keys()?;
+        Ok((keys.iter().filter(|key| self.chunk_of(key).is_some()).count() as u64, unfinished))
     }
 
     /// Reads and decodes a whole chunk, and gives its size and checksum; `None` if it is not stored.

@@ -152,22 +152,47 @@ fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     }
 }
 
-/// The files below a folder with their sizes in bytes, links followed; names are relative to it. None if there is no such folder.
+/// The files below a folder, links followed; names are relative to it. None if there is no such folder.
+fn files(folder: &Path) -> impl Iterator<Item = Result<(String, DirEntry)>> {
+    WalkDir::new(folder).min_depth(1).follow_links(true).into_iter().filter_map(walked).filter_map(move |entry| {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(e) => return Some(Err(e)),
+        };
+        // Names that are not Unicode are nobody's keys.
+        let name = entry.path().strip_prefix(folder).ok().and_then(Path::to_str)?;
+        let name = name.replace(std::path::MAIN_SEPARATOR, "/");
+        entry.file_type().is_file().then_some(Ok((name, entry)))
+    })
+}
+
+/// The finished files below a folder with their sizes in bytes.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
     let mut out = Vec::new();
-    for entry in WalkDir::new(folder).min_depth(1).follow_links(true).into_iter().filter_map(walked) {
-        let entry = entry?;
-        // Names that are not Unicode are nobody's keys.
-        let Some(name) = entry.path().strip_prefix(folder).ok().and_then(Path::to_str) else { continue };
-        if !entry.file_type().is_file() || staged(name).is_some() {
+    for file in files(folder) {
+        let (name, entry) = file?;
+        if staged(&name).is_some() {
             continue;
         }
         match entry.metadata().map_err(Error::from) {
             Err(e) if is_missing(&e) => {}
-            meta => out.push((name.replace(std::path::MAIN_SEPARATOR, "/"), meta?.len())),
+            meta => out.push((name, meta?.len())),
         }
     }
     Ok(out)
+}
+
+/// The names of the finished files below a folder, and whether there are others: to look at each file takes longer than all the rest.
+pub(crate) fn names(folder: &Path) -> Result<(Vec<String>, bool)> {
+    let (mut out, mut unfinished) = (Vec::new(), false);
+    for file in files(folder) {
+        let (name, _) = file?;
+        match staged(&name) {
+            Some(_) => unfinished = true,
+            None => out.push(name),
+        }
+    }
+    Ok((out, unfinished))
 }
 
 /// The names of the folders directly in a folder. None if there is no such folder.
@@ -243,10 +268,15 @@ mod tests {
         let found = sorted(folder.path());
         let found: Vec<(&str, u64)> = found.iter().map(|(k, n)| (k.as_str(), *n)).collect();
         assert_eq!(found, [("a/c/0/1", 3), ("a/zarr.json", 2), ("link/far", 4), ("top", 1)]);
-        let mut names = folders(folder.path()).unwrap();
-        names.sort();
-        assert_eq!(names, ["a", "empty", "link"]);
+        let (mut finished, unfinished) = names(folder.path()).unwrap();
+        finished.sort();
+        assert!(finished.iter().eq(found.iter().map(|(name, _)| name)) && unfinished, "{finished:?}");
+        assert!(!names(&at("link")).unwrap().1);
+        let mut folders_found = folders(folder.path()).unwrap();
+        folders_found.sort();
+        assert_eq!(folders_found, ["a", "empty", "link"]);
         assert_eq!((list(&at("none")).unwrap(), folders(&at("none")).unwrap()), (Vec::new(), Vec::new()));
+        assert_eq!(names(&at("none")).unwrap(), (Vec::new(), false));
 
         // What a link leads to stays, also where the link is the folder itself.
         assert_eq!(remove_all(&at("a")).unwrap(), 3);

@@ -391,6 +391,18 @@ impl Store {
         })
     }
 
+    /// The keys of all objects here, and whether writers may have left something unfinished beside them.
+    pub(crate) fn keys(&self) -> Result<(Vec<String>, bool), StorageError> {
+        let local = self.file("").filter(|_| self.memory.is_none());
+        let Some(folder) = local else {
+            let names = self.list("")?.into_iter().map(|(name, _)| name).collect();
+            return Ok((names, self.is_local()));
+        };
+        let (names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
+        count(2, 1 + names.len() as u64 / PAGE);
+        Ok((names, unfinished))
+    }
+
     /// Every object below a key with its size; keys are relative to this store.
     pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
         self.check_full("list", key)?;

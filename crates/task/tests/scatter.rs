@@ -49,7 +49,7 @@ impl Case {
             shape: self.shape.clone(),
             chunks: self.from.clone(),
             shards: None,
-            codec: self.codec.clone(),
+            codec: self.codec,
             fill_value,
             dimension_names: None,
             attributes: Default::default(),

@@ -157,9 +157,9 @@ impl Lines {
         for row in rows.indices() {
             self.starts.clear();
             self.starts.push(0);
-            for axis in 0..last {
+            for (axis, &chunk) in row[..last].iter().enumerate() {
                 std::mem::swap(&mut self.starts, &mut self.outer);
-                let (all, stride) = (common(axis, row[axis]), stride(axis));
+                let (all, stride) = (common(axis, chunk), stride(axis));
                 self.starts.clear();
                 self.starts.extend(self.outer.iter().flat_map(|at| all.clone().map(move |i| at + (i * stride) as usize)));
             }
