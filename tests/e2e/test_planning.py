@@ -1,6 +1,7 @@
 """What plans look like at full scale: stages, copies, size. The arrays have metadata only, no chunk is ever stored."""
 
 import json
+import math
 import pathlib
 
 import numpy as np
@@ -69,6 +70,19 @@ def test_a_copy_only_where_chunks_are_decoded_as_a_whole(tmp_path, compressors, 
     plan, _, _ = plan_of(tmp_path, text)
     assert len(intermediates(plan)) == copies
     assert sum(s["cost"]["bytes_read"] for s in plan["stages"]) < 2.5 * 361 * 721 * 1440 * 4
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_end_a_copy_together(tmp_path, workers):
+    declare(tmp_path, "in.zarr/x", (241, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"])
+    text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/x: {array: x, chunks: {time: -1, lat: 10, lon: 10}}}\n"
+    plan, _, _ = plan_of(tmp_path, text, "--allowed-mem", f"{workers * 500}MB", "--workers", str(workers))
+    lat = plan["stages"][0]["outputs"][0]["tasks"][1]["regular"]
+    assert lat["size"] % 10 == 0 and math.ceil(lat["len"] / lat["size"]) < 8 * workers
+    rows = [0] * workers
+    for start in range(0, lat["len"], lat["size"]):
+        rows[rows.index(min(rows))] += min(lat["size"], lat["len"] - start)
+    assert max(rows) < 1.05 * sum(rows) / workers, (lat, rows)
 
 
 def test_a_little_reading_is_not_worth_a_core(tmp_path):

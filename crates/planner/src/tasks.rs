@@ -58,6 +58,7 @@ fn choose(draft: &mut Draft, stage: &mut Stage) {
     grow(draft, stage, goal);
     widen(draft, stage);
     balance(draft, stage);
+    level(draft, stage);
     steps(draft, stage);
 }
 
@@ -274,6 +275,38 @@ fn balance(draft: &Draft, stage: &mut Stage) {
         if next.task_counts() == stage.task_counts() {
             *stage = next;
         }
+    }
+}
+
+/// More tasks than this for each worker end at about the same time anyway.
+const FEW: u64 = 8;
+
+/// Makes the regions of a copy a little longer where a worker would otherwise copy one more at the end, while the others have nothing to do:
+/// threads share the reading of a region, not its writing.
+fn level(draft: &Draft, stage: &mut Stage) {
+    let (workers, counts) = (draft.spec.workers.max(1), stage.task_counts());
+    let mut cut = (0..counts.len()).filter(|&axis| counts[axis] > 1);
+    let ([step], [output], Some(axis), None) = (&stage.program.steps[..], &stage.outputs[..], cut.next(), cut.next()) else { return };
+    let Some((array, &AxisChunks::Regular { len, size })) = draft.arrays.get(&output.array).zip(output.tasks.0.get(axis)) else { return };
+    if step.read.is_none() || stage.tasks() > workers.saturating_mul(FEW) {
+        return;
+    }
+    // What the worker that ends last copies, along the axis.
+    let longest = |size: u64| match (len / size / workers * size, len / size % workers) {
+        (rounds, 0) => rounds + len % size,
+        (rounds, _) => rounds + size,
+    };
+    let chunk = array.grid.0[axis].max().max(1);
+    let sizes = (size.saturating_add(chunk)..size.saturating_mul(2)).step_by((size / 16).next_multiple_of(chunk).max(chunk) as usize);
+    let longer = |size: u64| {
+        let mut next = stage.clone();
+        next.outputs[0].tasks.0[axis] = AxisChunks::regular(len, size);
+        (memory::worst_need(&draft.arrays, &next).total <= draft.target()).then_some(next)
+    };
+    let mut best: Vec<u64> = sizes.filter(|&longer| longest(longer) * 20 <= longest(size) * 19).collect();
+    best.sort_by_key(|&size| longest(size));
+    if let Some(next) = best.into_iter().find_map(longer) {
+        *stage = next;
     }
 }
 
