@@ -6,7 +6,6 @@
 //! share them, which is why the projection and the execution cannot drift apart.
 
 pub mod bands;
-mod blosc;
 pub mod demand;
 mod error;
 mod format;

@@ -10,7 +10,7 @@ use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
-use chunkwise_types::Region;
+use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST, Region, blosc_blocks};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -90,17 +90,20 @@ fn direct(array: &PlanArray) -> bool {
     array.inner_chunk.is_none() && array.metadata.as_ref().and_then(|m| m.get("direct")).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Bytes that a reader of parts of chunks takes for blocks of them: a few, encoded and decoded.
+/// Bytes that a reader of parts of chunks takes for blocks of them: two decoded and two encoded, three more in Blosc, and the list of where
+/// each block is. The storage layer refuses buffers that need more.
 pub const BLOCKS: u64 = 16 << 20;
+const _: () = assert!(7 * BLOSC_LARGEST < BLOCKS && 16 * BLOSC_MOST < BLOCKS);
 
 /// Decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
 /// the part is in.
 pub fn blocks(array: &PlanArray) -> Option<u64> {
-    let chunk = chunk_bytes(array, &array.grid);
-    if !direct(array) || !array.is_local() || chunk <= USUAL_BLOCK {
+    if !direct(array) || !array.is_local() {
         return None;
     }
-    crate::blosc::block(array, chunk).filter(|block| *block <= USUAL_BLOCK)
+    let document = array.metadata.as_ref()?.get("metadata")?;
+    let codec = document.pointer("/codecs/1/configuration").or_else(|| document.get("compressor"))?;
+    blosc_blocks(codec, array.dtype.size(), chunk_bytes(array, &array.grid))
 }
 
 /// True if threads can read a chunk of this array together, each its own byte ranges or blocks.
@@ -118,6 +121,9 @@ pub fn reading(array: &PlanArray) -> u64 {
     }
     let chunk = chunk_bytes(array, &array.read_grid());
     let one = encoded(chunk).saturating_add(chunk).saturating_add(block_scratch(array, chunk));
+    if blocks(array).is_some() {
+        return one.min(BLOCKS);
+    }
     if array.inner_chunk.is_none() {
         return one;
     }
@@ -129,7 +135,7 @@ pub fn reading(array: &PlanArray) -> u64 {
 
 /// As [`reading`], of some regions that are read into blocks of their own.
 fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
-    if !direct(array) || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape())) {
+    if !direct(array) || blocks(array).is_some() || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape())) {
         return reading(array);
     }
     let chunk = chunk_bytes(array, &array.grid);
@@ -143,8 +149,12 @@ fn whole_in_place(region: &Region, chunk: &[u64]) -> bool {
     whole && region.shape.iter().zip(chunk).skip(cut + 1).all(|(n, c)| n == c)
 }
 
-/// Bytes that the reader of a banded, encoded leaf keeps: its chunk, encoded with some decoded blocks or decoded as a whole.
+/// Bytes that the reader of a banded, encoded leaf keeps: some blocks of its chunk, or the chunk, encoded with some decoded blocks or decoded
+/// as a whole.
 fn cursor(array: &PlanArray) -> u64 {
+    if blocks(array).is_some() {
+        return reading(array);
+    }
     let chunk = chunk_bytes(array, &array.grid);
     encoded(chunk).saturating_add((8 << 20).min(chunk.saturating_mul(3)))
 }

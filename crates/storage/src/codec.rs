@@ -4,7 +4,7 @@ use crate::ArrayMeta;
 use crate::boxes;
 use crate::zstd;
 use bytes::Bytes;
-use chunkwise_types::{volume, zstd_window_log};
+use chunkwise_types::{blosc_blocks, volume, zstd_window_log};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -34,6 +34,8 @@ pub(crate) struct ChunkCodec {
     pub bytes: usize,
     item: usize,
     fill: Vec<u8>,
+    /// Blosc whose blocks are worth decoding one by one, and what is planned for.
+    in_blocks: bool,
     /// The last codec of a chain, whatever is inside.
     zstd_outside: bool,
     options: CodecOptions,
@@ -115,7 +117,9 @@ impl ChunkCodec {
         let last = document.get("codecs").and_then(Value::as_array).and_then(|codecs| codecs.last()).or_else(|| document.get("compressor"));
         let name = last.and_then(|c| ["name", "id"].iter().find_map(|key| c.get(key)?.as_str()).or(c.as_str()));
         let zstd_outside = name == Some("zstd");
-        Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, zstd_outside, options })
+        let blocks = last.and_then(|c| blosc_blocks(c.get("configuration").unwrap_or(c), item, bytes as u64));
+        let in_blocks = kind == Kind::Blosc && blocks.is_some();
+        Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, in_blocks, zstd_outside, options })
     }
 
     /// The bytes of the fill value.
@@ -126,6 +130,11 @@ impl ChunkCodec {
     /// True for Blosc over the elements as they are in memory.
     pub fn is_blosc(&self) -> bool {
         self.kind == Kind::Blosc
+    }
+
+    /// True for Blosc whose blocks, by its metadata, are worth decoding one by one: from files, chunks are never decoded as a whole.
+    pub fn in_blocks(&self) -> bool {
+        self.in_blocks
     }
 
     /// The window of a chunk that can be decoded from its beginning on, as the power of two that it is.

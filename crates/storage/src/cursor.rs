@@ -5,7 +5,7 @@ use crate::boxes;
 use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
-use crate::read::{BLOCKWISE, ReadStats};
+use crate::read::ReadStats;
 use crate::zstd::Stream;
 use bytes::Bytes;
 use chunkwise_types::Region;
@@ -88,7 +88,7 @@ impl ArrayIo {
     /// True if a part of a chunk can be read at little more cost than its bytes.
     pub fn divisible(&self) -> bool {
         let local = self.0.store.is_local();
-        local && self.0.shard.is_none() && (self.0.raw || self.0.codec.is_blosc() && self.0.codec.bytes > BLOCKWISE)
+        local && self.0.shard.is_none() && (self.0.raw || self.0.codec.in_blocks())
     }
 
     /// As [`ArrayIo::read_region`], with what the cursor has; the same cursor must always be used with the same array.
@@ -227,7 +227,8 @@ impl ArrayIo {
             return Ok(Opened::Raw(object));
         }
         if inner.codec.is_blosc() {
-            let frame = Frame::open(object.len(), inner.codec.bytes, self.fetch(&object, key, stats))?;
+            let planned = self.divisible();
+            let frame = Frame::open(object.len(), inner.codec.bytes, planned, self.fetch(&object, key, stats))?;
             if let Some(frame) = frame {
                 return Ok(Opened::Blosc(object, frame));
             }

@@ -5,13 +5,11 @@
 //! and a list of their own are a Blosc buffer again: that is how they are handed to the library, which decodes it.
 
 use crate::codec::blosc_into;
+use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST};
 use std::ops::Range;
 
 const HEADER: usize = 16;
 const MEMCPYED: u8 = 0x2;
-/// Larger blocks are not worth decoding apart from their buffer.
-const LARGEST: usize = 1 << 20;
-
 /// Where the blocks of a buffer are.
 pub(crate) struct Frame {
     header: [u8; HEADER],
@@ -19,8 +17,8 @@ pub(crate) struct Frame {
     bytes: usize,
     /// Decoded bytes of a block; the last one may have fewer.
     block: usize,
-    /// The encoded bytes of every block; empty if the elements are stored as they are.
-    places: Vec<Range<u64>>,
+    /// Where the encoded bytes of every block start and end; empty if the elements are stored as they are.
+    places: Vec<[u32; 2]>,
 }
 
 fn number(header: &[u8], at: usize) -> Option<usize> {
@@ -29,11 +27,12 @@ fn number(header: &[u8], at: usize) -> Option<usize> {
 }
 
 impl Frame {
-    /// Reads header and list of a buffer of `size` bytes that must decode to `bytes`. `Ok(None)` if its blocks are better not decoded one
-    /// by one.
+    /// Reads header and list of a buffer of `size` bytes that must decode to `bytes`. If its blocks are too large or too many to be decoded
+    /// one by one, that is an error where memory was `planned` for blocks only, and else `Ok(None)`.
     pub fn open<E: From<String>>(
         size: u64,
         bytes: usize,
+        planned: bool,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
     ) -> Result<Option<Frame>, E> {
         let invalid = || E::from("it is not a valid blosc buffer".to_string());
@@ -55,23 +54,29 @@ impl Frame {
             let whole = size == (bytes + HEADER) as u64;
             return if whole { Ok(Some(Frame { header, bytes, block: bytes.max(1), places: Vec::new() })) } else { Err(invalid()) };
         }
-        if block == 0 || block > bytes || block > LARGEST {
-            return Ok(None);
+        if block == 0 || block > bytes {
+            return Err(invalid());
         }
         let n = bytes.div_ceil(block);
+        if block as u64 > BLOSC_LARGEST || n as u64 > BLOSC_MOST {
+            let unlike =
+                format!("it has {n} blocks of {block} bytes, for which no memory was planned: the codec in its metadata makes others");
+            return if planned { Err(E::from(unlike)) } else { Ok(None) };
+        }
         let first = (HEADER + 4 * n) as u64;
         if first > size {
             return Err(invalid());
         }
         let mut list = vec![0u8; 4 * n];
         read(HEADER as u64, &mut list)?;
-        let starts: Option<Vec<u64>> = (0..n).map(|i| number(&list, 4 * i).map(|s| s as u64)).collect();
-        let starts = starts.filter(|s| s.iter().all(|s| (first..=size).contains(s))).ok_or_else(invalid)?;
+        let starts: Option<Vec<u32>> = (0..n).map(|i| number(&list, 4 * i).map(|s| s as u32)).collect();
+        drop(list);
+        let starts = starts.filter(|s| s.iter().all(|s| (first..=size).contains(&u64::from(*s)))).ok_or_else(invalid)?;
         // Threads that compress together write their blocks in any order.
         let mut sorted = starts.clone();
         sorted.sort_unstable();
-        let end = |s: &u64| sorted.get(sorted.partition_point(|x| x <= s)).copied().unwrap_or(size);
-        let places = starts.iter().map(|s| *s..end(s)).collect();
+        let end = |s: u32| sorted.get(sorted.partition_point(|x| *x <= s)).copied().unwrap_or(encoded as u32);
+        let places = starts.iter().map(|&s| [s, end(s)]).collect();
         Ok(Some(Frame { header, bytes, block, places }))
     }
 
@@ -102,7 +107,7 @@ impl Frame {
     ) -> Result<(), E> {
         let places = &self.places[span.start / self.block..span.end.div_ceil(self.block)];
         let list = HEADER + 4 * places.len();
-        let size = list + places.iter().map(|p| (p.end - p.start) as usize).sum::<usize>();
+        let size = list + places.iter().map(|[start, end]| (end - start) as usize).sum::<usize>();
         if scratch.len() < size {
             scratch.resize(size, 0);
         }
@@ -111,10 +116,10 @@ impl Frame {
         scratch[4..8].copy_from_slice(&(span.len() as u32).to_le_bytes());
         scratch[12..16].copy_from_slice(&(size as u32).to_le_bytes());
         let mut at = list;
-        for (i, place) in places.iter().enumerate() {
+        for (i, [start, end]) in places.iter().enumerate() {
             scratch[HEADER + 4 * i..][..4].copy_from_slice(&(at as u32).to_le_bytes());
-            let n = (place.end - place.start) as usize;
-            read(place.start, &mut scratch[at..at + n])?;
+            let n = (end - start) as usize;
+            read(u64::from(*start), &mut scratch[at..at + n])?;
             at += n;
         }
         blosc_into(scratch, out).map_err(E::from)
