@@ -54,6 +54,15 @@ fn product(dtype: DType) -> Case {
     }
 }
 
+/// `Aᵀ A`, of one block.
+fn symmetric(dtype: DType) -> Case {
+    Case {
+        kernel: Kernel::Contract(Contract { a: vec![0, 1], b: vec![0, 2], out: vec![1, 2], segments: None }),
+        inputs: vec![(dtype, vec![128, 256]); 2],
+        output: ArrayType::new(dtype, vec![256, 256]),
+    }
+}
+
 fn cases() -> Result<Vec<(&'static str, Case)>, Box<dyn Error>> {
     let stencil = Stencil { window: vec![3, 3], function: StencilOp::Mean };
     let (f4, f8, i1, i4) = (DType::Float32, DType::Float64, DType::Int8, DType::Int32);
@@ -113,6 +122,8 @@ fn cases() -> Result<Vec<(&'static str, Case)>, Box<dyn Error>> {
         ("matmul f32", product(f4)),
         ("matmul f64", product(f8)),
         ("matmul i32", product(i4)),
+        ("symmetric f32", symmetric(f4)),
+        ("symmetric f64", symmetric(f8)),
     ])
 }
 
@@ -128,13 +139,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let node = Node { kernel: &case.kernel, inputs: &inputs, output: &case.output };
     node.check()?;
     let region = Region::full(&case.output.shape);
-    let parts = node
+    let mut parts = node
         .demand(&region, None)
         .into_iter()
         .zip(&case.inputs)
         .zip(1..)
         .map(|((d, (dtype, shape)), seed)| Ok(Part { region: d.region, block: block(*dtype, shape, seed)? }))
         .collect::<Result<Vec<Part>, Box<dyn Error>>>()?;
+    if name.starts_with("symmetric") {
+        parts[1] = parts[0].clone();
+    }
     for _ in 0..times.map_or(Ok(1), |t| t.parse())? {
         std::hint::black_box(node.compute(&region, std::hint::black_box(&parts))?);
     }
