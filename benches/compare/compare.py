@@ -17,6 +17,7 @@ import sys
 import time
 
 import environments
+import folders
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -210,8 +211,7 @@ def measure(job, args, runner):
                     continue
                 job.variant = variant
                 for path in (job.out, job.work):
-                    shutil.rmtree(path, ignore_errors=True)
-                    path.mkdir()
+                    folders.renew(path)
                 try:
                     result = runner.run(peer, job)
                 except Unavailable as reason:
@@ -291,6 +291,7 @@ def measure_all(args, base):
     folder = args.directory
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    folders.spread(folder)
     runner = Runner(args, base)
     allowed = bytes_of(args.allowed_mem)
 
@@ -316,8 +317,7 @@ def measure_all(args, base):
     for one in lines:
         print(f"{one.name} ({time.time() - began:.0f} s)", file=sys.stderr, flush=True)
         for path in (one.data.parent, one.out, one.work):
-            shutil.rmtree(path, ignore_errors=True)
-            path.mkdir()
+            folders.renew(path)
         one.module.generate(one)
         os.sync()
         document["lines"].append(measure(one, args, runner))

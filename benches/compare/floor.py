@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 
+import folders
 import numpy as np
 from job import LZ4, Job
 from numcodecs import Blosc, blosc
@@ -131,7 +132,7 @@ def encode_and_write(chunks, scratch, threads):
             seconds += time.perf_counter() - began
         return seconds
 
-    scratch.mkdir()
+    folders.renew(scratch)
     seconds = max(parallel(threads, work))
     shutil.rmtree(scratch)
     return seconds
