@@ -85,6 +85,17 @@ def test_workers_end_a_copy_together(tmp_path, allowed):
     assert max(rows) < 1.05 * sum(rows) / 2, (lat, rows)
 
 
+@pytest.mark.parametrize("compressors, most", [(None, 14e6), (LZ4, 130e6)], ids=["raw", "lz4"])
+def test_a_little_reading_is_not_worth_much_memory(tmp_path, compressors, most):
+    """Using memory for the first time takes longer than reading and decoding a part of the file twice."""
+    declare(tmp_path, "in.zarr/x", (241, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"], compressors=compressors)
+    text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/x: {array: x, chunks: {time: -1, lat: 10, lon: 10}}}\n"
+    plan, _, _ = plan_of(tmp_path, text, "--allowed-mem", "4GB", "--workers", "2")
+    lat = plan["stages"][0]["outputs"][0]["tasks"][1]["regular"]
+    assert 241 * lat["size"] * 1440 * 4 < most
+    assert plan["stages"][0]["cost"]["bytes_read"] < 2.2 * 241 * 721 * 1440 * 4
+
+
 def test_a_little_reading_is_not_worth_a_core(tmp_path):
     """Tasks of more than a worker's share would read 1.6 times the array instead of 1.9 times, one after the other."""
     declare(tmp_path, "in.zarr/x", (248, 721, 1440), (31, 721, 1440), ["time", "lat", "lon"])

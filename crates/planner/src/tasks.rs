@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 
 /// Bytes that a task should write at least, where its chunks are smaller than that.
 const TASK_BYTES: u64 = 32 << 20;
+/// The same where files are read, which takes no longer in smaller parts, and where each worker has fewer tasks than these: smaller tasks use
+/// less memory, and the others wait for the last one.
+const TASK_BYTES_OF_FILES: u64 = 4 << 20;
+const MANY: u64 = 32;
 
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
@@ -54,8 +58,11 @@ pub(crate) fn fit_narrow(draft: &mut Draft, stage: &mut Stage) {
 
 fn choose(draft: &mut Draft, stage: &mut Stage) {
     make_fit(draft, stage);
-    let goal = TASK_BYTES.min(draft.target() / 6);
-    grow(draft, stage, goal);
+    let goal = match draft.reads_only(stage, PlanArray::is_local) {
+        true => (written(draft, stage) / draft.spec.workers.max(1).saturating_mul(MANY)).clamp(TASK_BYTES_OF_FILES, TASK_BYTES),
+        false => TASK_BYTES,
+    };
+    grow(draft, stage, goal.min(draft.target() / 6));
     widen(draft, stage);
     balance(draft, stage);
     level(draft, stage);
@@ -199,6 +206,12 @@ fn multiplied(stage: &Stage, axis: usize, times: u64) -> Option<Stage> {
     Some(out)
 }
 
+/// Bytes of the largest output of a stage.
+fn written(draft: &Draft, stage: &Stage) -> u64 {
+    let arrays = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array));
+    arrays.map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).max().unwrap_or(0)
+}
+
 fn region_bytes(stage: &Stage) -> u64 {
     stage
         .outputs
@@ -231,6 +244,10 @@ fn grow(draft: &Draft, stage: &mut Stage, goal: u64) {
 /// A region beyond one share keeps other tasks from running: it must leave at most this much of what is read.
 const BEYOND: f64 = 0.7;
 
+/// Bytes of files that are read and decoded in the time in which one byte of memory is used for the first time: a system that gives it to
+/// a process clears it, and one that lies in a virtual machine may have to ask its host for it first (docs/benchmarks.md).
+const FRESH: f64 = 4.0;
+
 /// Grows the regions, beyond one share up to the whole budget, where chunks are read again and again.
 fn widen(draft: &Draft, stage: &mut Stage) {
     let (budget, target) = (draft.spec.task_budget(), draft.target());
@@ -238,7 +255,14 @@ fn widen(draft: &Draft, stage: &mut Stage) {
     if reads.bytes < 16 << 20 {
         return;
     }
+    // Memory that all tasks at once use, as bytes of files.
+    let files = draft.reads_only(stage, PlanArray::is_local);
+    let fresh = |stage: &Stage, need: u64| match files {
+        true => (budget / need.max(1)).min(draft.spec.workers).min(stage.tasks()).saturating_mul(need) as f64 * FRESH,
+        false => 0.0,
+    };
     let mut now = reads.amplification();
+    let mut used = fresh(stage, memory::worst_need(&draft.arrays, stage).total);
     while now > 1.25 {
         let rank = stage.task_counts().len();
         let best = (0..rank)
@@ -248,11 +272,13 @@ fn widen(draft: &Draft, stage: &mut Stage) {
                 let need = if raw(draft, &next) { steps(draft, &mut next) } else { memory::worst_need(&draft.arrays, &next) }.total;
                 let a = amplification(&draft.arrays, &next);
                 let enough = if need <= target { 0.95 } else { BEYOND };
-                (a < now * enough && need <= budget).then_some((a, next))
+                let more = fresh(&next, need);
+                let pays = a < now * enough && (now - a) * reads.own as f64 >= more - used;
+                (pays && need <= budget).then_some((a, more, next))
             })
             .min_by(|a, b| a.0.total_cmp(&b.0));
         match best {
-            Some((a, next)) => (now, *stage) = (a, next),
+            Some((a, more, next)) => (now, used, *stage) = (a, more, next),
             None => return,
         }
     }
