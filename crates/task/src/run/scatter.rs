@@ -4,12 +4,16 @@
 use super::Run;
 use crate::{TaskContext, TaskError, read};
 use bytes::BytesMut;
+use chunkwise_kernels::expect_writes;
 use chunkwise_plan::{Stage, WrittenChunk, memory};
 use chunkwise_storage::{ArrayIo, Cursor, Elements, ReadStats, StorageError};
 use chunkwise_types::{ChunkGrid, DType, PerAxis, Region, ravel, volume};
 
 /// Lines of up to so many bytes are copied in registers, all bytes of which are loaded: a piece has so many more at its end.
 const REGISTERS: usize = 64;
+
+/// Bytes of the next chunk that the processor is asked for beforehand.
+const AHEAD: usize = 4096;
 
 /// A region of an array, and the chunks of another one that it is copied to.
 pub(super) struct Scatter<'a> {
@@ -165,10 +169,16 @@ impl Lines {
             }
             let number: Vec<u64> = row.iter().zip(&touched.start).map(|(i, first)| i - first).collect();
             let first = ravel(&number, &touched.shape) as usize;
-            for (chunk, column) in chunks[first..].iter_mut().zip(here.start[last]..here.end(last)) {
+            let mut columns = chunks[first..].iter_mut().zip(here.start[last]..here.end(last)).peekable();
+            while let Some((chunk, column)) = columns.next() {
                 let Some(chunk) = chunk else { continue };
                 let (span, inner) = (common(last, column), stride(last));
-                append(chunk, &data[(span.start * inner) as usize..], &self.starts, ((span.end - span.start) * inner) as usize);
+                let width = ((span.end - span.start) * inner) as usize;
+                if let Some((Some(next), _)) = columns.peek_mut() {
+                    let room = next.spare_capacity_mut();
+                    expect_writes(&room[..(self.starts.len() * width).min(AHEAD).min(room.len())]);
+                }
+                append(chunk, &data[(span.start * inner) as usize..], &self.starts, width);
             }
         }
     }
