@@ -2,6 +2,7 @@
 //! does before the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
 
 use crate::RunError;
+use crate::checksums::Sums;
 use crate::driver::{begin, outputs, publish, unusable};
 use crate::executors::answers;
 use crate::function::{CANCELLED, StageBatches, StageStatus};
@@ -81,7 +82,7 @@ fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
 /// When a chunk is missing: nothing is published of that output, and the message says to resume.
 pub fn finish(ctx: &TaskContext) -> Result<Vec<String>, RunError> {
     let mut urls = Vec::new();
-    publish(ctx, &mut |url| urls.push(url.to_string()))?;
+    publish(ctx, &Sums::new(&ctx.plan), &mut |url| urls.push(url.to_string()))?;
     Ok(urls)
 }
 

@@ -1,5 +1,6 @@
 //! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
+use crate::checksums::{self, Sums};
 use crate::executors::Executor;
 use crate::function::CANCELLED;
 use crate::lease::Lease;
@@ -7,7 +8,7 @@ use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
-use crate::{Event, RunError, RunReport, StageInfo, checksums, resume};
+use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once};
 use chunkwise_task::{TaskContext, TaskError};
@@ -117,12 +118,12 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
     Ok(Begun { done, have, resumed })
 }
 
-/// Writes the checksums of every output, and when all of them are whole, last of all, their metadata.
-pub(crate) fn publish(ctx: &TaskContext, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+/// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata.
+pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
     let names = outputs(ctx);
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
     let ready = at_once(&before, |what| {
-        let Some(name) = what else { return checksums::write_outputs(ctx) };
+        let Some(name) = what else { return checksums::write_outputs(ctx, sums) };
         let (stored, unfinished) = ctx.array(name).count_stored()?;
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(stored);
         if missing > 0 {
@@ -160,6 +161,11 @@ impl Driver {
         };
         let Begun { done, have, resumed } = begin(ctx, options.resume, options.overwrite)?;
         let mut log = Log::open(&ctx.run_dir, !resumed)?;
+        if let Some(journal) = log.journal() {
+            executor.keep(journal);
+        }
+        let mut sums = Sums::new(plan);
+        have.values().for_each(|w| sums.add(plan, w));
         let mut report = RunReport {
             id: plan.id(),
             executor: executor.name().into(),
@@ -172,8 +178,8 @@ impl Driver {
             plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
         let ready = Readiness::new(ctx, done);
-        let (log_, lease_, report_) = (&mut log, &mut lease, &mut report);
-        let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, have, ready };
+        let (log_, lease_, report_, sums_) = (&mut log, &mut lease, &mut report, &mut sums);
+        let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, sums: sums_, have, ready };
         let result = Scheduler::new(parts).run();
         log.flush()?;
         // What is only in memory would have to be made again by the run that goes on; and publishing needs memory, too.
@@ -189,7 +195,7 @@ impl Driver {
             }
             other => other,
         })?;
-        publish(ctx, &mut |url| {
+        publish(ctx, &sums, &mut |url| {
             report.outputs.push(url.to_string());
             events(&Event::ArrayPublished { url: url.to_string() });
         })?;

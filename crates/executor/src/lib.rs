@@ -24,4 +24,4 @@ pub use event::{Event, RunReport, StageInfo, Usage};
 #[cfg(feature = "aws")]
 pub use executors::aws;
 pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};
-pub use log::read_reports;
+pub use log::{Journal, read_reports};

@@ -7,6 +7,9 @@ use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::{Location, StorageError, Store};
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Reports by array and chunk.
@@ -24,11 +27,29 @@ pub(crate) struct Log {
     buffer: String,
     held: usize,
     last: Instant,
-    file: Option<std::fs::File>,
+    file: Option<Arc<File>>,
 }
 
-fn failed(url: &str, e: &std::io::Error) -> StorageError {
-    if e.kind() == std::io::ErrorKind::StorageFull {
+/// The end of a run's reports in a filesystem: threads of the driver's process append to it by themselves, and need not wake the driver
+/// for every few chunks.
+#[derive(Clone)]
+pub struct Journal(Arc<File>);
+
+impl Journal {
+    /// Appends a report.
+    ///
+    /// # Errors
+    /// When the filesystem fails. What was written of the line then is no report.
+    pub(crate) fn add(&self, report: &TaskReport) -> io::Result<()> {
+        let mut line = serde_json::to_vec(report)?;
+        line.push(b'\n');
+        // In one call: lines of other threads come before it or after it.
+        (&*self.0).write_all(&line)
+    }
+}
+
+fn failed(url: &str, e: &io::Error) -> StorageError {
+    if e.kind() == io::ErrorKind::StorageFull {
         return StorageError::DiskFull { url: url.into() };
     }
     StorageError::Store { action: "write", url: url.into(), detail: e.to_string(), transient: false }
@@ -47,24 +68,27 @@ impl Log {
         let file = match run_dir.local_path() {
             Some(folder) => {
                 let path = folder.join(format!("reports-{next:06}.jsonl"));
-                let opened = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-                Some(opened.map_err(|e| failed(&path.display().to_string(), &e))?)
+                let opened = File::options().create(true).append(true).open(&path);
+                Some(Arc::new(opened.map_err(|e| failed(&path.display().to_string(), &e))?))
             }
             None => None,
         };
         Ok(Log { store, next, buffer: String::new(), held: 0, last: Instant::now(), file })
     }
 
+    /// Where threads of this process may append, if this is a filesystem.
+    pub fn journal(&self) -> Option<Journal> {
+        self.file.clone().map(Journal)
+    }
+
     pub fn add(&mut self, report: &TaskReport) -> Result<(), StorageError> {
+        if let Some(journal) = self.journal() {
+            return journal.add(report).map_err(|e| failed("the run's reports", &e));
+        }
         if let Ok(line) = serde_json::to_string(report) {
             self.buffer.push_str(&line);
             self.buffer.push('\n');
             self.held += 1;
-        }
-        if let Some(file) = &mut self.file {
-            use std::io::Write;
-            self.held = 0;
-            return file.write_all(std::mem::take(&mut self.buffer).as_bytes()).map_err(|e| failed("the run's reports", &e));
         }
         if self.held >= MOST || self.last.elapsed() >= EVERY { self.flush() } else { Ok(()) }
     }

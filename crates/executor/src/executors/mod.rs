@@ -20,6 +20,7 @@ pub(crate) use reports::answers;
 
 use crate::RunError;
 use crate::event::Usage;
+use crate::log::Journal;
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::StorageError;
 use chunkwise_task::TaskError;
@@ -50,7 +51,7 @@ pub enum Update {
         /// The attempt.
         attempt: u64,
     },
-    /// A running task has written a chunk.
+    /// A running task has written some chunks, and they are not in the [`Journal`].
     Wrote(TaskReport),
     /// An attempt has ended. [`TaskError::Cancelled`] hands the task back: it was not tried to its end, and nobody is to blame.
     Ended {
@@ -83,6 +84,9 @@ pub trait Executor {
     fn separate(&self) -> bool {
         true
     }
+
+    /// Threads of this process may report the chunks that they write here, instead of with [`Update::Wrote`].
+    fn keep(&mut self, _journal: Journal) {}
 
     /// Makes room for an attempt that is submitted next. False if it has to wait until others have ended.
     ///

@@ -5,7 +5,7 @@
 
 use super::{Assignment, Executor, Update};
 use crate::RunError;
-use crate::log::Reports;
+use crate::log::{Journal, Reports};
 use chunkwise_plan::{Requests, TaskReport, WrittenChunk};
 use chunkwise_storage::{MemoryTier, StorageError};
 use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
@@ -45,7 +45,10 @@ impl Watch for Watcher<'_> {
 
     fn wrote(&self, stage: usize, task: u64, written: Vec<WrittenChunk>) {
         let report = TaskReport { stage, task, written, bytes_read: 0, requests: Requests::default(), seconds: 0.0, projected_mem: 0 };
-        let _ = self.shared.updates.send(Update::Wrote(report));
+        // Where it cannot be written, the executor tries that, and says why it fails.
+        if self.shared.journal.read().as_ref().is_none_or(|journal| journal.add(&report).is_err()) {
+            let _ = self.shared.updates.send(Update::Wrote(report));
+        }
     }
 }
 
@@ -54,6 +57,7 @@ struct Shared {
     ctx: Arc<TaskContext>,
     queue: Mutex<Receiver<Job>>,
     updates: Sender<Update>,
+    journal: RwLock<Option<Journal>>,
     have: RwLock<Reports>,
     stop: AtomicBool,
     cores: Arc<Cores>,
@@ -111,8 +115,8 @@ impl ThreadExecutor {
         let slots = if waits { cores * 2 } else { cores };
         let (jobs, queue) = channel::<Job>();
         let (updates, received) = channel();
-        let (queue, have) = (Mutex::new(queue), RwLock::default());
-        let shared = Arc::new(Shared { ctx, queue, updates, have, stop: AtomicBool::new(false), cores: Cores::new(cores) });
+        let (queue, journal, have) = (Mutex::new(queue), RwLock::default(), RwLock::default());
+        let shared = Arc::new(Shared { ctx, queue, updates, journal, have, stop: AtomicBool::new(false), cores: Cores::new(cores) });
         let mut this = ThreadExecutor {
             jobs: Some(jobs),
             updates: received,
@@ -182,6 +186,10 @@ impl Executor for ThreadExecutor {
     /// A copy in the same process would only compete with the first one.
     fn separate(&self) -> bool {
         false
+    }
+
+    fn keep(&mut self, journal: Journal) {
+        *self.shared.journal.write() = Some(journal);
     }
 
     fn admit(&mut self, need: u64) -> Result<bool, StorageError> {

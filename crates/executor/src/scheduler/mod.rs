@@ -4,6 +4,7 @@ mod attempts;
 mod retry;
 mod stragglers;
 
+use crate::checksums::Sums;
 use crate::executors::{Assignment, Executor, Update};
 use crate::lease::Lease;
 use crate::log::{Log, Reports};
@@ -35,6 +36,7 @@ pub(crate) struct Scheduler<'a> {
     pub log: &'a mut Log,
     pub lease: &'a mut Lease,
     pub report: &'a mut RunReport,
+    pub sums: &'a mut Sums,
     /// Chunks that an earlier run has left.
     pub have: Reports,
     ready: Readiness<'a>,
@@ -56,13 +58,14 @@ pub(crate) struct Parts<'a> {
     pub log: &'a mut Log,
     pub lease: &'a mut Lease,
     pub report: &'a mut RunReport,
+    pub sums: &'a mut Sums,
     pub have: Reports,
     pub ready: Readiness<'a>,
 }
 
 impl<'a> Scheduler<'a> {
     pub fn new(parts: Parts<'a>) -> Scheduler<'a> {
-        let Parts { ctx, executor, options, events, cancel, log, lease, report, have, ready } = parts;
+        let Parts { ctx, executor, options, events, cancel, log, lease, report, sums, have, ready } = parts;
         let durations = Durations::new(ctx.plan.stages.len());
         let (attempts, later, deleted) = (Attempts::default(), Vec::new(), HashSet::new());
         Scheduler {
@@ -74,6 +77,7 @@ impl<'a> Scheduler<'a> {
             log,
             lease,
             report,
+            sums,
             have,
             ready,
             attempts,
@@ -266,6 +270,7 @@ impl<'a> Scheduler<'a> {
             return Ok(());
         }
         self.log.add(&r)?;
+        r.written.iter().for_each(|w| self.sums.add(&self.ctx.plan, w));
         self.durations.add(stage, r.seconds);
         self.report.tasks += 1;
         self.report.bytes_read += r.bytes_read;
