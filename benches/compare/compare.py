@@ -236,7 +236,7 @@ def measure(job, args, runner):
                 if max(r[0].get("wall", 0.0) for r in state["variants"].values()) > args.slow:
                     runner.decided[peer, job.workload] = state["variant"] or next(iter(state["variants"]))
         if kept.exists():
-            shutil.rmtree(job.out, ignore_errors=True)
+            folders.discard(job.out)
             floors.append(runner.floor("workload", job.save(), kept))
     for peer, state in peers.items():
         line["peers"][peer] = summary(state)
@@ -321,8 +321,9 @@ def measure_all(args, base):
         one.module.generate(one)
         os.sync()
         document["lines"].append(measure(one, args, runner))
-        for path in (folder / "reference", one.out, one.work):
-            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(folder / "reference", ignore_errors=True)
+        for path in (one.out, one.work):
+            folders.discard(path)
         if args.keep:
             kept = folder / "kept" / one.name
             shutil.rmtree(kept, ignore_errors=True)
@@ -331,8 +332,7 @@ def measure_all(args, base):
         if args.output_json:
             args.output_json.write_text(json.dumps(document, indent=1) + "\n")
     document["seconds"] = time.time() - began
-    if not args.keep:
-        shutil.rmtree(folder)
+    shutil.rmtree(folder / folders.DISCARDED if args.keep else folder)
     return document
 
 

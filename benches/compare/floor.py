@@ -134,7 +134,7 @@ def encode_and_write(chunks, scratch, threads):
 
     folders.renew(scratch)
     seconds = max(parallel(threads, work))
-    shutil.rmtree(scratch)
+    folders.discard(scratch)
     return seconds
 
 
