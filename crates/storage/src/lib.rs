@@ -13,6 +13,7 @@ mod chunks;
 mod codec;
 mod cursor;
 mod error;
+mod folder;
 mod frame;
 mod group;
 mod local;

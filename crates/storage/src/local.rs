@@ -62,7 +62,7 @@ const MACHINE: usize = 20;
 const PROCESS: usize = 10;
 
 /// A name beside `path` that no other writer uses, and that listings leave out.
-fn staging(path: &Path) -> PathBuf {
+pub(crate) fn staging(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
     let (machine, pid, next) = (machine(), std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -70,10 +70,15 @@ fn staging(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The digits at the end of the name of an unfinished file, after a `#`. `object_store` has the same rule.
+/// The digits at the end of the name of an unfinished file or folder, after a `#`. `object_store` has the same rule.
 fn staged(name: &str) -> Option<&str> {
     let (_, digits) = name.rsplit_once('#')?;
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
+}
+
+/// True for a path of something that is unfinished, or of a file in an unfinished folder.
+fn is_unfinished(path: &str) -> bool {
+    path.contains('#') && path.split('/').any(|name| staged(name).is_some())
 }
 
 /// The machine and the process that a staging name belongs to.
@@ -85,14 +90,19 @@ fn owner(name: &str) -> Option<(u64, u32)> {
 
 /// Removes what processes that no longer run, or run elsewhere, have left unfinished below a folder that is complete.
 pub(crate) fn sweep(folder: &Path) -> Result<()> {
-    for entry in WalkDir::new(folder).into_iter().filter_map(walked) {
-        let entry = entry?;
-        if !entry.file_type().is_dir()
-            && let Some((on, pid)) = entry.file_name().to_str().and_then(owner)
+    let mut walk = WalkDir::new(folder).min_depth(1).into_iter();
+    while let Some(entry) = walk.next() {
+        let Some(entry) = walked(entry).transpose()? else { continue };
+        if let Some((on, pid)) = entry.file_name().to_str().and_then(owner)
             // What another machine writes now is there already: this is asked for when everything is.
             && (on != machine() || (pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists()))
         {
-            let _ = std::fs::remove_file(entry.path());
+            if entry.file_type().is_dir() {
+                walk.skip_current_dir();
+                let _ = std::fs::remove_dir_all(entry.path());
+            } else {
+                let _ = std::fs::remove_file(entry.path());
+            }
         }
     }
     Ok(())
@@ -171,7 +181,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
     let mut out = Vec::new();
     for file in files(folder) {
         let (name, entry) = file?;
-        if staged(&name).is_some() {
+        if is_unfinished(&name) {
             continue;
         }
         match entry.metadata().map_err(Error::from) {
@@ -187,19 +197,20 @@ pub(crate) fn names(folder: &Path) -> Result<(Vec<String>, bool)> {
     let (mut out, mut unfinished) = (Vec::new(), false);
     for file in files(folder) {
         let (name, _) = file?;
-        match staged(&name) {
-            Some(_) => unfinished = true,
-            None => out.push(name),
+        match is_unfinished(&name) {
+            true => unfinished = true,
+            false => out.push(name),
         }
     }
     Ok((out, unfinished))
 }
 
-/// The names of the folders directly in a folder. None if there is no such folder.
+/// The names of the finished folders directly in a folder. None if there is no such folder.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<String>> {
     let found = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).into_iter().filter_map(walked);
     let is_folder = |e: &Result<DirEntry>| e.as_ref().map_or(true, |e| e.file_type().is_dir());
-    found.filter(is_folder).filter_map(|e| e.map(|e| e.file_name().to_str().map(String::from)).transpose()).collect()
+    let name = |e: DirEntry| e.file_name().to_str().filter(|name| staged(name).is_none()).map(String::from);
+    found.filter(is_folder).filter_map(|e| e.map(name).transpose()).collect()
 }
 
 /// Removes a file; it need not exist.

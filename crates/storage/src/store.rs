@@ -2,6 +2,7 @@
 
 use crate::allowed::check_allowed;
 use crate::error::no_bucket;
+use crate::folder::Folder;
 use crate::object::Object;
 use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, local};
@@ -11,7 +12,7 @@ use object_store::path::Path as Key;
 use object_store::{GetRange, ObjectStoreExt};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -260,6 +261,28 @@ impl Store {
         let puts = self.wait("write", key, self.remote.put(&path, data))?;
         count(1, puts - 1);
         Ok(())
+    }
+
+    /// The folder of a key, if it is one of this machine and is not there yet: what is written into it appears together.
+    pub(crate) fn folder(&self, key: &str) -> Result<Option<Folder>, StorageError> {
+        self.key(key)?;
+        match self.file(key).as_deref().and_then(Path::parent).filter(|_| self.memory.is_none()) {
+            Some(folder) => Folder::new(folder).map_err(|e| StorageError::of_io("write", self.url(key), &e)),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes an object into its folder.
+    pub(crate) fn put_in(&self, folder: &Folder, key: &str, data: &[u8]) -> Result<(), StorageError> {
+        count(1, 1);
+        count(4, data.len() as u64);
+        let name = key.rsplit('/').next().unwrap_or(key);
+        folder.write(name, data).map_err(|e| StorageError::of_io("write", self.url(key), &e))
+    }
+
+    /// Makes a folder visible, to which a key belongs.
+    pub(crate) fn publish(&self, folder: Folder, key: &str) -> Result<(), StorageError> {
+        folder.publish().map_err(|e| StorageError::of_io("write", self.url(key), &e))
     }
 
     /// Writes a small object, unless there is one already: true if it was written. Of several processes at once one succeeds, where the

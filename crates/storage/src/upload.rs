@@ -1,7 +1,8 @@
-//! Chunks on their way to object stores while the next ones are computed.
+//! Chunks on their way to where they are stored: to object stores while the next ones are computed, into files several at a time.
 
 use crate::boxes::Elements;
 use crate::chunks::ArrayIo;
+use crate::folder::Folder;
 use crate::store::Pending;
 use crate::{ChunkWritten, StorageError};
 use std::collections::VecDeque;
@@ -11,10 +12,19 @@ use std::collections::VecDeque;
 /// Chunks that are dropped with this are not written, or not all of them.
 pub struct Uploads<T> {
     sent: VecDeque<(Pending<u64>, u64, T)>,
+    folder: Option<Open<T>>,
     done: Vec<T>,
     held: u64,
     budget: u64,
     puts: u64,
+}
+
+/// A folder whose chunks are being written, and what goes along with them.
+struct Open<T> {
+    io: ArrayIo,
+    folder: Folder,
+    key: String,
+    tags: Vec<T>,
 }
 
 /// Requests at once at most, however small the chunks are.
@@ -23,11 +33,37 @@ const MOST: usize = 128;
 impl<T: Clone> Uploads<T> {
     /// At most `budget` bytes at a time, or one chunk that is larger.
     pub fn new(budget: u64) -> Uploads<T> {
-        Uploads { sent: VecDeque::new(), done: Vec::new(), held: 0, budget, puts: 0 }
+        Uploads { sent: VecDeque::new(), folder: None, done: Vec::new(), held: 0, budget, puts: 0 }
+    }
+
+    /// Has the chunks that are sent from now on appear together, if they are files: all those of the row of the first one, which must be in a
+    /// folder of their own. Does nothing where that does not hold, or where the folder is there already.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn begin(&mut self, io: &ArrayIo, first: &[u64]) -> Result<(), StorageError> {
+        let key = io.chunk_key(first);
+        let mut parts = key.rsplit('/').map(str::parse);
+        let own = first.len() > 1 && first.iter().rev().take(2).all(|i| parts.next() == Some(Ok(*i)));
+        let folder = if own { io.store().folder(&key)? } else { None };
+        self.folder = folder.map(|folder| Open { io: io.clone(), folder, key, tags: Vec::new() });
+        Ok(())
+    }
+
+    /// Has the chunks that were sent since [`Uploads::begin`] appear.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn end(&mut self) -> Result<(), StorageError> {
+        if let Some(Open { io, folder, key, tags }) = self.folder.take() {
+            io.store().publish(folder, &key)?;
+            self.done.extend(tags);
+        }
+        Ok(())
     }
 
     /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older ones while there is no room. In a
-    /// filesystem the chunk is written when this returns. Gives the tag, which comes back from [`Uploads::written`] or [`Uploads::finish`]
+    /// filesystem the chunk is written when this returns, or at the [`end`](Uploads::end) of its folder. Gives the tag, which comes back from [`Uploads::written`] or [`Uploads::finish`]
     /// as well.
     ///
     /// # Errors
@@ -45,6 +81,12 @@ impl<T: Clone> Uploads<T> {
             self.wait()?;
         }
         let tag = tag(&written);
+        if let Some(Open { folder, tags, .. }) = &mut self.folder {
+            io.store().put_in(folder, &written.key, &encoded)?;
+            self.puts += 1;
+            tags.push(tag.clone());
+            return Ok(tag);
+        }
         match io.store().start_put(&written.key, encoded)? {
             Some(pending) => {
                 self.held += n;

@@ -226,7 +226,7 @@ impl Run<'_> {
             let chunk = chunk.unwrap_or_default();
             written.push(match had {
                 Some(had) => had,
-                None => self.put(output, &index, Elements::whole(&chunk, &scatter.grid.region(&index).shape))?,
+                None => self.put(output, &scatter.touched, &index, Elements::whole(&chunk, &scatter.grid.region(&index).shape))?,
             });
         }
         Ok(written)

@@ -5,7 +5,7 @@ use crate::TaskError;
 use chunkwise_kernels::Block;
 use chunkwise_plan::{Stage, StageOutput, WrittenChunk, memory};
 use chunkwise_storage::{ChunkWritten, Elements};
-use chunkwise_types::{ChunkGrid, Region};
+use chunkwise_types::{AxisChunks, ChunkGrid, Region, volume};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// process is killed is made again.
 const TOGETHER: usize = 4;
 const WITHIN: Duration = Duration::from_millis(2);
+/// Chunks of a folder that appear together at least, and their decoded bytes at most: what a killed process had not finished is lost.
+const IN_FOLDER: u64 = 8;
+const FOLDER_BYTES: u64 = 16 << 20;
 /// Bytes of a run from which on it is read from memory as fast as a longer one.
 const RUN: u64 = 256;
 
@@ -68,11 +71,11 @@ impl Run<'_> {
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
                 let done = match (&own, block.as_bytes()) {
-                    (Some(own), _) => self.put(output, &index, Elements::whole(own, &chunk.shape)),
-                    (None, Some(data)) => self.put(output, &index, Elements { data, shape: &region.shape, start: &inside.start }),
+                    (Some(own), _) => self.put(output, &touched, &index, Elements::whole(own, &chunk.shape)),
+                    (None, Some(data)) => self.put(output, &touched, &index, Elements { data, shape: &region.shape, start: &inside.start }),
                     (None, None) => {
                         let piece = block.slice(&inside).contiguous();
-                        self.put(output, &index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                        self.put(output, &touched, &index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
                     }
                 };
                 written.push(done?);
@@ -81,8 +84,23 @@ impl Run<'_> {
         Ok(written)
     }
 
-    /// Writes a chunk, or sends it on its way, and tells the executor now and then.
-    pub(super) fn put(&mut self, output: &StageOutput, index: &[u64], elements: Elements<'_>) -> Result<WrittenChunk, TaskError> {
+    /// Writes a chunk, or sends it on its way, and tells the executor now and then. It is one of those in `touched`, in C order; small ones of a
+    /// row of the grid are files of one folder, which appear together.
+    pub(super) fn put(
+        &mut self,
+        output: &StageOutput,
+        touched: &Region,
+        index: &[u64],
+        elements: Elements<'_>,
+    ) -> Result<WrittenChunk, TaskError> {
+        let array = &self.ctx.plan.arrays[&output.array];
+        let last = index.len().saturating_sub(1);
+        let row = array.grid.0.get(last).map_or(0, AxisChunks::count);
+        let bytes = volume(&array.grid.stored_shape()).saturating_mul(array.dtype.size());
+        let folder = (IN_FOLDER..=FOLDER_BYTES / bytes.max(1)).contains(&row) && touched.start[last] == 0 && touched.shape[last] == row;
+        if folder && index[last] == 0 {
+            self.uploads.begin(self.ctx.array(&output.array), index).map_err(self.storage())?;
+        }
         let report = |done: &ChunkWritten| WrittenChunk {
             array: output.array.clone(),
             chunk: index.to_vec(),
@@ -90,6 +108,9 @@ impl Run<'_> {
             xxh3: format!("{:016x}", done.xxh3),
         };
         let written = self.uploads.send(self.ctx.array(&output.array), index, elements, report).map_err(self.storage())?;
+        if folder && index[last] + 1 == row {
+            self.uploads.end().map_err(self.storage())?;
+        }
         self.told.untold.extend(self.uploads.written().map_err(self.storage())?);
         if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
             self.tell();
