@@ -89,10 +89,11 @@ def test_kill_twice(tmp_path, reference):
 
 
 def test_chunks_that_appear_together(tmp_path):
-    """Small chunks of a row are written into a folder that appears as a whole: all of it is there after a kill, or nothing."""
-    outputs = {"out.zarr/y": {"array": "y", "chunks": {"time": -1, "y": 10, "x": 10}}}
-    path = prepare(tmp_path, outputs=outputs)
-    before = kill_midway(tmp_path, path, 60, "--workers", "1")
+    """Small chunks of a copy are written into a folder that appears as a whole: all of it is there after a kill, or nothing."""
+    # Encoding takes long enough that a kill lands in the middle.
+    output = {"array": "y", "chunks": {"time": -1, "y": 10, "x": 10}, "codec": "gzip"}
+    path = prepare(tmp_path, arrays={"y": "x"}, outputs={"out.zarr/y": output})
+    before = kill_midway(tmp_path, path, 61, "--workers", "1")
     rows = {}
     for name in before:
         rows.setdefault(os.path.dirname(name), []).append(name)

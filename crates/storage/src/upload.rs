@@ -42,6 +42,7 @@ impl<T: Clone> Uploads<T> {
     /// # Errors
     /// When the folder cannot be made.
     pub fn begin(&mut self, io: &ArrayIo, first: &[u64]) -> Result<(), StorageError> {
+        self.end()?;
         let key = io.chunk_key(first);
         let mut parts = key.rsplit('/').map(str::parse);
         let own = first.len() > 1 && first.iter().rev().take(2).all(|i| parts.next() == Some(Ok(*i)));
@@ -50,7 +51,7 @@ impl<T: Clone> Uploads<T> {
         Ok(())
     }
 
-    /// Has the chunks that were sent since [`Uploads::begin`] appear.
+    /// Has the chunks that were sent since [`Uploads::begin`] appear, as the next `begin` and [`Uploads::finish`] do.
     ///
     /// # Errors
     /// When they cannot.
@@ -63,8 +64,8 @@ impl<T: Clone> Uploads<T> {
     }
 
     /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older ones while there is no room. In a
-    /// filesystem the chunk is written when this returns, or at the [`end`](Uploads::end) of its folder. Gives the tag, which comes back from [`Uploads::written`] or [`Uploads::finish`]
-    /// as well.
+    /// filesystem the chunk is written when this returns, or at the [`end`](Uploads::end) of its folder. Gives the tag, which comes back
+    /// from [`Uploads::written`] or [`Uploads::finish`] as well.
     ///
     /// # Errors
     /// Of this chunk or of one that was sent earlier.
@@ -126,6 +127,7 @@ impl<T: Clone> Uploads<T> {
     /// # Errors
     /// When one could not be written.
     pub fn finish(&mut self) -> Result<Vec<T>, StorageError> {
+        self.end()?;
         while !self.sent.is_empty() {
             self.wait()?;
         }

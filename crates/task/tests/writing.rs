@@ -65,13 +65,13 @@ impl Watch for Observer {
 
     fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
         let written = || WrittenChunk { array: array.into(), chunk: chunk.to_vec(), bytes: 24, xxh3: "had".into() };
-        self.had.contains(&chunk[0]).then(written)
+        chunk.last().is_some_and(|i| self.had.contains(i)).then(written)
     }
 
     fn wrote(&self, _stage: usize, _task: u64, chunks: Vec<WrittenChunk>) {
-        // What is not told when the process is killed is made again.
-        assert!(chunks.len() <= 4, "{chunks:?}");
-        self.told.lock().unwrap().extend(chunks.iter().map(|c| c.chunk[0]));
+        // What is not told when the process is killed is made again. A folder appears with all of its chunks.
+        assert!(chunks.len() <= 4 || chunks.iter().all(|c| c.chunk.len() > 1), "{chunks:?}");
+        self.told.lock().unwrap().extend(chunks.iter().filter_map(|c| c.chunk.last()));
     }
 }
 
@@ -107,4 +107,66 @@ fn a_task_that_is_stopped_has_told_what_it_wrote() {
         told.push(heard.len() as u64);
     }
     assert!(told[0] == 0 && told.contains(&(CHUNKS / 2)), "{told:?}");
+}
+
+/// One task that writes a matrix with ones on its diagonal, in a row of chunks, which are files of one folder.
+fn row(folder: &Path) -> Plan {
+    let mut plan = serde_json::to_value(plan(folder)).unwrap();
+    let grid = json!([{"regular": {"len": 2, "size": 2}}, {"regular": {"len": LENGTH, "size": CHUNK}}]);
+    let eye = json!({"create": {"what": {"eye": {"k": 0}}}});
+    let x = &mut plan["arrays"]["x"];
+    (x["shape"], x["encoding"]["chunks"], x["grid"]) = (json!([2, LENGTH]), json!([2, CHUNK]), grid);
+    let stage = &mut plan["stages"][0];
+    stage["program"]["steps"] = json!([{"kernel": eye, "type": {"dtype": "int64", "shape": [2, LENGTH]}}]);
+    stage["outputs"][0]["tasks"] = json!([{"regular": {"len": 2, "size": 2}}, {"regular": {"len": LENGTH, "size": LENGTH}}]);
+    serde_json::from_value(plan).unwrap()
+}
+
+/// Chunks of the row that one can see; of each the size is right.
+fn seen(folder: &Path) -> Vec<u64> {
+    let size = |chunk: &u64| Some(std::fs::metadata(folder.join(format!("x/c/0/{chunk}"))).ok()?.len());
+    let seen: Vec<u64> = (0..CHUNKS).filter(|chunk| size(chunk).is_some()).collect();
+    assert!(seen.iter().all(|chunk| size(chunk) == Some(2 * CHUNK * 8)), "{seen:?}");
+    seen
+}
+
+#[test]
+fn chunks_of_a_row_appear_together() {
+    let mut counts = Vec::new();
+    for stop in 0..CHUNKS + 4 {
+        let folder = folder("together");
+        let ctx = TaskContext::open(row(&folder)).unwrap();
+        let watch = Observer::new(&[], stop);
+        let _ = run_task(&ctx, 0, 0, &watch);
+        assert_eq!(seen(&folder), watch.told.into_inner().unwrap());
+        let left = walk(&folder.join("x/c")).into_iter().filter(|name| name.contains('#')).count();
+        assert_eq!(left, 0, "an unfinished folder was left");
+        counts.push(seen(&folder).len() as u64);
+    }
+    assert!(counts.iter().all(|n| [0, CHUNKS].contains(n)) && counts.contains(&0) && counts.contains(&CHUNKS), "{counts:?}");
+}
+
+#[test]
+fn rows_of_which_an_earlier_attempt_has_written_some() {
+    for had in [vec![0], vec![4, 5, 11], vec![CHUNKS - 1], (1..CHUNKS).collect()] {
+        for there in [false, true] {
+            let folder = folder("some");
+            let ctx = TaskContext::open(row(&folder)).unwrap();
+            if there {
+                std::fs::create_dir_all(folder.join("x/c/0")).unwrap();
+            }
+            let watch = Observer::new(&had, u64::MAX);
+            let report = run_task(&ctx, 0, 0, &watch).unwrap();
+            assert_eq!(report.written.len() as u64, CHUNKS);
+            let rest: Vec<u64> = (0..CHUNKS).filter(|chunk| !had.contains(chunk)).collect();
+            assert_eq!(seen(&folder), rest, "{had:?}");
+            assert_eq!(watch.told.into_inner().unwrap(), rest, "{had:?}");
+        }
+    }
+}
+
+/// The names of all files and folders below one.
+fn walk(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| [vec![path.display().to_string()], walk(&path)].concat()).collect()
 }
