@@ -12,6 +12,7 @@ use crate::threads;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 use num_complex::{Complex32, Complex64};
 use parking_lot::Mutex;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Bytes of the longest side of a block: what is packed of an operand must stay in the caches. Twice as long where so much may be packed.
@@ -225,10 +226,10 @@ pub(crate) fn matmul<T: Product>(c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, 
         return;
     }
     let parked: Mutex<Vec<(usize, Job<'_, T>)>> = Mutex::new(parked.into_iter().map(|job| (0, job)).collect());
-    // A thread takes the block that is furthest behind of those that nobody has. So the parts of a block are added in their order, whoever
-    // adds them, and nobody waits.
+    // A thread takes the block that is furthest behind of those that nobody has, the largest first, so that all end together. So the parts
+    // of a block are added in their order, whoever adds them, and nobody waits.
     let work = || loop {
-        let behind = |jobs: &Vec<(usize, Job<'_, T>)>| (0..jobs.len()).min_by_key(|&i| jobs[i].0);
+        let behind = |jobs: &Vec<(usize, Job<'_, T>)>| (0..jobs.len()).min_by_key(|&i| (jobs[i].0, Reverse(jobs[i].1.c.len())));
         let taken = {
             let mut jobs = parked.lock();
             behind(&jobs).map(|i| jobs.swap_remove(i))
