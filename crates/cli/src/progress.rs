@@ -3,7 +3,7 @@
 use chunkwise::ByteSize;
 use chunkwise::executor::{Event, StageInfo, Usage};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// Shows the events of a run.
@@ -36,7 +36,7 @@ impl Progress {
         }
         match event {
             Event::RunStarted { id, stages } => {
-                eprintln!("run {id}: {} stages, {} tasks", stages.len(), stages.iter().map(|s| s.tasks).sum::<u64>());
+                say(&format!("run {id}: {} stages, {} tasks", stages.len(), stages.iter().map(|s| s.tasks).sum::<u64>()));
                 self.stages = stages
                     .iter()
                     .map(|info| {
@@ -66,7 +66,7 @@ impl Progress {
                     }
                 } else if s.info.done == s.info.tasks || s.said.is_none_or(|t| t.elapsed() > Duration::from_secs(5)) {
                     s.said = Some(Instant::now());
-                    eprintln!("stage {stage} '{}': {}/{} tasks, {}, {rate}/s", s.info.name, s.info.done, s.info.tasks, ByteSize(s.bytes));
+                    say(&format!("stage {stage} '{}': {}/{} tasks, {}, {rate}/s", s.info.name, s.info.done, s.info.tasks, ByteSize(s.bytes)));
                 }
             }
             Event::TaskRetried { error, class, wait, .. } => self.line(&format!("failed ({class}), again in {wait:.1} s: {error}")),
@@ -108,7 +108,7 @@ impl Progress {
             bar.set_message(text);
         } else if self.used.is_none_or(|t| t.elapsed() > Duration::from_secs(10)) {
             self.used = Some(Instant::now());
-            eprintln!("{text}");
+            say(&text);
         }
     }
 
@@ -117,7 +117,12 @@ impl Progress {
             Some(bars) => {
                 let _ = bars.println(text);
             }
-            None => eprintln!("{text}"),
+            None => say(text),
         }
     }
+}
+
+/// Writes a line to standard error at once: `eprintln!` writes its parts, between which there may be those of other processes.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
