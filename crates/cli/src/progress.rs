@@ -66,7 +66,13 @@ impl Progress {
                     }
                 } else if s.info.done == s.info.tasks || s.said.is_none_or(|t| t.elapsed() > Duration::from_secs(5)) {
                     s.said = Some(Instant::now());
-                    say(&format!("stage {stage} '{}': {}/{} tasks, {}, {rate}/s", s.info.name, s.info.done, s.info.tasks, ByteSize(s.bytes)));
+                    say(&format!(
+                        "stage {stage} '{}': {}/{} tasks, {}, {rate}/s",
+                        s.info.name,
+                        s.info.done,
+                        s.info.tasks,
+                        ByteSize(s.bytes)
+                    ));
                 }
             }
             Event::TaskRetried { error, class, wait, .. } => self.line(&format!("failed ({class}), again in {wait:.1} s: {error}")),

@@ -68,9 +68,9 @@ pub(crate) trait Element: BlockElement {
     }
 }
 
-/// Columns whose products are taken together, and rows.
-const PRODUCTS: usize = 64;
-const PRODUCT_ROWS: usize = 8;
+/// Columns whose products are taken together, as many as registers hold, and rows.
+const PRODUCTS: usize = 16;
+const PRODUCT_ROWS: usize = 32;
 
 /// An element with an order.
 pub(crate) trait Ordered: Element + PartialOrd + bytemuck::NoUninit {
