@@ -8,7 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "reliability.md"
 EXECUTORS = ["threads", "processes", "command", "slurm", "kubernetes", "aws-batch"]
 # Executors whose tests are in files of their own: test_on_EXECUTOR...
-OWN_FILES = {"lambda": "test_lambda"}
+OWN_FILES = {"lambda": "aws_lambda/test_lambda"}
 # Of tests that are not parametrised by executor, whose name is no argument. `None`: of the worker, which is the same for all.
 FIXED = {
     "test_nobody_is_left_behind": EXECUTORS[1:],
@@ -40,7 +40,7 @@ WHY = {
 def module_of(file):
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))
-    spec = importlib.util.spec_from_file_location(f"{file}_table", HERE / "e2e" / f"{file}.py")
+    spec = importlib.util.spec_from_file_location(f"{pathlib.Path(file).name}_table", HERE / "e2e" / f"{file}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
