@@ -1,6 +1,7 @@
 //! The types of elements: what they sum in, and how they compare.
 
 use super::lanes::rows_of;
+use super::products;
 use crate::BlockElement;
 use num_complex::{Complex32, Complex64};
 
@@ -67,10 +68,6 @@ pub(crate) trait Element: BlockElement {
         rows_of(products, row, rows, |product, x, _| *product = product.times(x.wide()));
     }
 }
-
-/// Columns whose products are taken together, as many as registers hold, and rows.
-const PRODUCTS: usize = 16;
-const PRODUCT_ROWS: usize = 32;
 
 /// An element with an order.
 pub(crate) trait Ordered: Element + PartialOrd + bytemuck::NoUninit {
@@ -311,25 +308,7 @@ impl Element for Complex32 {
     }
     #[inline(always)]
     fn multiply_rows<'a>(products: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
-        let (blocks, rest) = products.as_chunks_mut::<PRODUCTS>();
-        let from = blocks.len() * PRODUCTS;
-        for r in (0..rows).step_by(PRODUCT_ROWS) {
-            let some: [&[Self]; PRODUCT_ROWS] = std::array::from_fn(|k| if r + k < rows { &row(r + k)[..from] } else { &[] });
-            for (k, block) in blocks.iter_mut().enumerate() {
-                // Parts in vectors of their own: elements would be taken apart and put together again for every row.
-                let (mut re, mut im) = (block.map(|x| x.re), block.map(|x| x.im));
-                for xs in some.iter().filter_map(|xs| xs.get(k * PRODUCTS..(k + 1) * PRODUCTS)) {
-                    for ((re, im), x) in re.iter_mut().zip(&mut im).zip(xs) {
-                        let (a, b) = (f64::from(x.re), f64::from(x.im));
-                        (*re, *im) = (*re * a - *im * b, *re * b + *im * a);
-                    }
-                }
-                for ((x, re), im) in block.iter_mut().zip(re).zip(im) {
-                    *x = Complex64::new(re, im);
-                }
-            }
-        }
-        rows_of(rest, &|r| &row(r)[from..], rows, |product, x, _| *product = product.times(x.wide()));
+        products::multiply_rows(products, row, rows);
     }
 }
 impl Element for Complex64 {

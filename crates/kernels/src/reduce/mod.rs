@@ -8,6 +8,7 @@ mod check;
 mod elements;
 mod lanes;
 mod moments;
+mod products;
 mod reducers;
 #[cfg(test)]
 pub(crate) mod tests;
