@@ -1,10 +1,14 @@
 """The peak memory of a whole run stays under `--allowed-mem`, for data larger than it."""
 
+import contextlib
 import json
+import os
+import time
 
 import numpy as np
 import pytest
 import zarr
+from faults import Run
 from harness import chunkwise, read_array, values, write_array, write_large, write_pipeline
 from projections import MB, check_projections, measured
 from zarr.codecs import BloscCodec, ZstdCodec
@@ -180,6 +184,19 @@ def test_a_task_that_leaves_no_room_for_another_reads_on_idle_cores(big, tmp_pat
     source, result = zarr.open_array(str(big / "in.zarr/u"), mode="r"), zarr.open_array(str(out), mode="r")
     for start in (0, 170, 390):
         np.testing.assert_array_equal(result[start : start + 10], source[390 - start : 400 - start][::-1] * 2)
+
+
+def test_many_cores_are_no_reason_for_many_threads(big, tmp_path):
+    """The library of codecs asks how many threads there might be, and none of them is started: what they took would be in no projection."""
+    path = write_pipeline(tmp_path, {"u": str(big / "in.zarr/u")}, {"r": "sin(u)"}, {"out.zarr/r": "r"})
+    most = 0
+    with Run("run", path, "--allowed-mem", "200MB", "--workers", "2", env={"RAYON_NUM_THREADS": "100"}) as run:
+        while run.process.poll() is None:
+            with contextlib.suppress(OSError):
+                most = max(most, len(os.listdir(f"/proc/{run.process.pid}/task")))
+            time.sleep(0.002)
+        run.ok()
+    assert 2 < most < 30, most
 
 
 def test_decoders_that_do_not_know_the_length_and_a_small_last_chunk(tmp_path):

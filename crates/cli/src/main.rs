@@ -242,6 +242,7 @@ impl Command {
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
+    chunkwise::storage::one_codec_thread();
     report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
     if let Err(report) = cli.command.resolve() {

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     }
     log::start();
     chunkwise::limit_allocator();
+    chunkwise::storage::one_codec_thread();
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(problem) => {

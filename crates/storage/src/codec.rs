@@ -41,6 +41,13 @@ pub(crate) struct ChunkCodec {
     options: CodecOptions,
 }
 
+/// Keeps the library of codecs from starting a thread for every core, of which tasks have no use: it asks Rayon how many there might be.
+/// For programs that do not use Rayon otherwise, before they do anything else. Later it does nothing.
+pub fn one_codec_thread() {
+    // It fails where there are threads already: then it is too late.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+}
+
 /// True if the elements of the array's chunks are stored as they are in memory, so that byte ranges of them can be read.
 pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
     kind_of(document, zarr_format, item) == Kind::Raw

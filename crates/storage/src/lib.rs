@@ -35,6 +35,7 @@ pub use allowed::{check_allowed, restrict};
 pub use at_once::at_once;
 pub use boxes::Elements;
 pub use chunks::ArrayIo;
+pub use codec::one_codec_thread;
 pub use cursor::Cursor;
 pub use error::StorageError;
 pub use group::{NodeKind, TreeNode, consolidate, ensure_group, list_tree};
