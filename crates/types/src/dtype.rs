@@ -86,6 +86,23 @@ impl DType {
         matches!(self.kind(), DTypeKind::Signed | DTypeKind::Unsigned)
     }
 
+    /// The least and the greatest value of an integer dtype.
+    ///
+    /// ```
+    /// use chunkwise_types::DType;
+    /// assert_eq!(DType::Int8.integer_range(), Some((-128, 127)));
+    /// assert_eq!(DType::UInt64.integer_range(), Some((0, u64::MAX.into())));
+    /// assert_eq!(DType::Float32.integer_range(), None);
+    /// ```
+    pub const fn integer_range(self) -> Option<(i128, i128)> {
+        let bits = 8 * self.size();
+        match self.kind() {
+            DTypeKind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            DTypeKind::Unsigned => Some((0, (1 << bits) - 1)),
+            _ => None,
+        }
+    }
+
     /// True for real floating-point and complex dtypes.
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), DTypeKind::Float | DTypeKind::Complex)

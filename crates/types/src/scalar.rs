@@ -80,6 +80,23 @@ mod float_text {
     }
 }
 
+/// As it would be written in an expression.
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        fn float(v: f64) -> String {
+            if v.is_nan() { "nan".into() } else { format!("{v:?}") }
+        }
+        match *self {
+            Scalar::Bool(true) => f.write_str("True"),
+            Scalar::Bool(false) => f.write_str("False"),
+            Scalar::Int(v) => write!(f, "{v}"),
+            Scalar::Float(v) => f.write_str(&float(v)),
+            Scalar::Complex(re, im) if im.is_sign_negative() => write!(f, "({} - {}j)", float(re), float(-im)),
+            Scalar::Complex(re, im) => write!(f, "({} + {}j)", float(re), float(im)),
+        }
+    }
+}
+
 impl Scalar {
     /// The dtype that the scalar has by itself: bool, int64, float64 or complex128.
     pub fn default_dtype(self) -> DType {
@@ -108,6 +125,30 @@ impl Scalar {
             (DTypeKind::Float, _) => DType::Float64,
             (_, DTypeKind::Float | DTypeKind::Complex) => array.complex().unwrap_or(DType::Complex128),
             _ => DType::Complex128,
+        }
+    }
+
+    /// True if an array of this dtype can hold the value.
+    ///
+    /// Integers hold whole numbers in their range and bool holds 0 and 1, however they are written. Floats hold every real number,
+    /// rounded: one beyond their range becomes infinite, as in NumPy. Only complex dtypes hold complex numbers.
+    ///
+    /// ```
+    /// use chunkwise_types::{DType, Scalar};
+    /// assert!(Scalar::Int(255).fits(DType::UInt8) && !Scalar::Int(256).fits(DType::UInt8));
+    /// assert!(Scalar::Float(2.0).fits(DType::Int16) && !Scalar::Float(2.5).fits(DType::Int16));
+    /// assert!(!Scalar::Float(f64::NAN).fits(DType::Int64));
+    /// ```
+    pub fn fits(self, dtype: DType) -> bool {
+        let whole = match self {
+            Scalar::Complex(..) => return dtype.kind() == DTypeKind::Complex,
+            Scalar::Float(v) if dtype.is_inexact() || (v.fract() == 0.0 && v.abs() < 1e38) => self.as_i128(),
+            Scalar::Float(_) => return false,
+            Scalar::Bool(_) | Scalar::Int(_) => self.as_i128(),
+        };
+        match dtype.integer_range() {
+            Some((least, greatest)) => (least..=greatest).contains(&whole),
+            None => dtype != DType::Bool || whole == 0 || whole == 1,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ElementOp;
 use super::math;
 use super::numeric::{Cplx, Divide, Int, RealMath};
-use super::strip::{Found, checked2, found, map2, of_dtype, plain2};
+use super::strip::{Buffer, Element, Found, Strip, checked2, found, map2, of_dtype, plain2};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
@@ -61,6 +61,15 @@ fn unsigned_signed(op: ElementOp) -> Option<Found> {
     }
 }
 
+/// Powers of integers. `None` if an exponent is negative: the result is no integer, and the caller says so.
+fn power<T: Element + Int + PartialOrd + Default>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    let exponents = T::of(*ins.get(1)?)?.get(..n)?;
+    if exponents.iter().any(|&e| e < T::default()) {
+        return None;
+    }
+    plain2::<T, T, T>(ins, n, out, Int::power)
+}
+
 macro_rules! compare {
     ($op:expr, $t:ty) => {
         match $op {
@@ -99,7 +108,7 @@ macro_rules! integer {
                 Multiply => fast!($t, $t => $t: $t::wrapping_mul),
                 FloorDivide => integer!(@divide $t, $($wide)?, floor_div, 0),
                 Remainder => integer!(@divide $t, $($wide)?, floor_rem, 1),
-                Pow => plain!($t: Int::power),
+                Pow => Some(Found::Run(power::<$t>, <$t as crate::BlockElement>::DTYPE)),
                 Maximum => fast!($t, $t => $t: |x: $t, y| x.max(y)),
                 Minimum => fast!($t, $t => $t: |x: $t, y| x.min(y)),
                 BitwiseAnd => fast!($t, $t => $t: |x: $t, y: $t| x & y),

@@ -1,21 +1,22 @@
 //! The transcendental functions of complex numbers, by real ones over slices of the parts.
 //!
-//! The formulas are those of the textbooks, and of num-complex, which computes the arguments for which they do not hold: those that
-//! `regular` is false of, one by one.
+//! The formulas are those of the textbooks. The arguments for which they do not hold, those that `regular` is false of, are computed one by
+//! one, mostly by [`super::complex_limits`].
 
 /// Elements at a time: their parts, and what is computed of them, stay in the first-level cache.
 const PIECE: usize = 256;
 
 macro_rules! table {
-    ($($t:ident $c:ident)*) => {$(
+    ($($t:ident $c:ident $growing:literal $large:literal)*) => {$(
         pub(super) mod $t {
             use super::super::ElementOp;
+            use super::super::complex_limits;
             use super::super::numeric::Cplx;
             use super::super::strip::{Buffer, Element, Found, Strip};
             use super::PIECE;
             use crate::BlockElement;
             use chunkwise_math::{Elementary, Out};
-            use num_complex::$c;
+            use num_complex::{$c, Complex64 as Wide};
 
             type Part = [$t; PIECE];
 
@@ -183,9 +184,25 @@ macro_rules! table {
                 z.re.is_finite() & z.im.is_finite()
             }
 
-            /// Not on an axis, where the branch cuts are.
+            /// Finite, with an exponential of the real part that is finite also if it is squared.
+            fn low(z: $c) -> bool {
+                (z.re.abs() < $growing) & z.im.is_finite()
+            }
+
+            /// As `low`, of the imaginary part.
+            fn flat(z: $c) -> bool {
+                (z.im.abs() < $growing) & z.re.is_finite()
+            }
+
+            /// Not on an axis, where the branch cuts are, nor so large that 1 is lost beside the square.
             fn inside(z: $c) -> bool {
-                finite(z) & (z.re != 0.0) & (z.im != 0.0)
+                (z.re.abs() < $large) & (z.im.abs() < $large) & (z.re != 0.0) & (z.im != 0.0)
+            }
+
+            /// A function in `f64`.
+            pub(in super::super) fn limit(f: fn(Wide) -> Wide, z: $c) -> $c {
+                let w = f(Wide::new(z.re.into(), z.im.into()));
+                $c::new(w.re as $t, w.im as $t)
             }
 
             /// `f` of all, in pieces, and `slow` of those that are not `regular`.
@@ -221,28 +238,28 @@ macro_rules! table {
             pub(in super::super) fn unary(op: ElementOp) -> Option<Found> {
                 use ElementOp as E;
                 match op {
-                    E::Acos => found!(acos, inside, |z| z.acos()),
-                    E::Acosh => found!(acosh, inside, |z| z.acosh()),
-                    E::Asin => found!(asin, inside, |z| z.asin()),
-                    E::Asinh => found!(asinh, inside, |z| z.asinh()),
-                    E::Atan => found!(atan, inside, |z| z.atan()),
-                    E::Atanh => found!(atanh, inside, |z| z.atanh()),
-                    E::Cos => found!(cos, finite, |z| z.cos()),
-                    E::Cosh => found!(cosh, finite, |z| z.cosh()),
-                    E::Exp => found!(exp, finite, |z| z.exp()),
+                    E::Acos => found!(acos, inside, |z| limit(complex_limits::acos, z)),
+                    E::Acosh => found!(acosh, inside, |z| limit(complex_limits::acosh, z)),
+                    E::Asin => found!(asin, inside, |z| limit(complex_limits::asin, z)),
+                    E::Asinh => found!(asinh, inside, |z| limit(complex_limits::asinh, z)),
+                    E::Atan => found!(atan, inside, |z| limit(complex_limits::atan, z)),
+                    E::Atanh => found!(atanh, inside, |z| limit(complex_limits::atanh, z)),
+                    E::Cos => found!(cos, flat, |z| limit(complex_limits::cos, z)),
+                    E::Cosh => found!(cosh, low, |z| limit(complex_limits::cosh, z)),
+                    E::Exp => found!(exp, low, |z| limit(complex_limits::exp, z)),
                     E::Expm1 => found!(expm1, finite, Cplx::exp_m1),
                     E::Log => found!(log, finite, |z| z.ln()),
                     E::Log1p => found!(log1p, finite, Cplx::ln_1p),
                     E::Log2 => found!(|z| map(&log(z), |l| l / std::$t::consts::LN_2), finite, |z| z.ln() / std::$t::consts::LN_2),
                     E::Log10 => found!(|z| map(&log(z), |l| l / std::$t::consts::LN_10), finite, |z| z.ln() / std::$t::consts::LN_10),
-                    E::Sin => found!(sin, finite, |z| z.sin()),
-                    E::Sinh => found!(sinh, finite, |z| z.sinh()),
-                    E::Tan => found!(tan, finite, |z| z.tan()),
-                    E::Tanh => found!(tanh, finite, |z| z.tanh()),
+                    E::Sin => found!(sin, flat, |z| limit(complex_limits::sin, z)),
+                    E::Sinh => found!(sinh, low, |z| limit(complex_limits::sinh, z)),
+                    E::Tan => found!(tan, flat, |z| limit(complex_limits::tan, z)),
+                    E::Tanh => found!(tanh, low, |z| limit(complex_limits::tanh, z)),
                     _ => None,
                 }
             }
         }
     )*};
 }
-table! { f32 Complex32 f64 Complex64 }
+table! { f32 Complex32 40.0 10.0 f64 Complex64 300.0 100.0 }

@@ -2,6 +2,7 @@
 
 mod binary;
 mod complex;
+mod complex_limits;
 mod math;
 mod numeric;
 mod operand;

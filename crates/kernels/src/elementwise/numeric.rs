@@ -12,7 +12,7 @@ pub(super) trait Int: Copy {
     fn floor_div(self, b: Self) -> Self;
     /// Remainder with the sign of the divisor; 0 for a division by 0.
     fn floor_rem(self, b: Self) -> Self;
-    /// Power; a negative exponent gives the power truncated to an integer, and 0 for base 0.
+    /// Power; the exponent is not negative.
     fn power(self, b: Self) -> Self;
     /// 0 for shifts outside the width.
     fn left(self, b: Self) -> Self;
@@ -89,16 +89,7 @@ macro_rules! signed {
     ($($t:ty, $($f:ty)?;)*) => {$(impl Int for $t {
         signed! { @divide $t, $($f)? }
         #[inline(always)]
-        fn power(self, b: Self) -> Self {
-            if b < 0 {
-                return match self {
-                    1 => 1,
-                    -1 => if b & 1 == 0 { 1 } else { -1 },
-                    _ => 0,
-                };
-            }
-            power_loop!(self, b)
-        }
+        fn power(self, b: Self) -> Self { power_loop!(self, b) }
         #[inline(always)]
         fn left(self, b: Self) -> Self {
             let x = self.wrapping_shl(b as u32);
@@ -248,8 +239,6 @@ pub(super) trait Cplx: Copy {
     fn over(self, b: Self) -> Self;
     /// Power, by squaring for small integer exponents as NumPy.
     fn power(self, b: Self) -> Self;
-    /// `z / abs(z)`, 0 for 0.
-    fn sign(self) -> Self;
     /// `exp(z) - 1`.
     fn exp_m1(self) -> Self;
     /// `log(1 + z)`.
@@ -360,11 +349,6 @@ macro_rules! real {
                     return if b.re < 0.0 { one.over(acc) } else { acc };
                 }
                 (b * self.ln()).exp()
-            }
-            #[inline(always)]
-            fn sign(self) -> Self {
-                let n = self.norm();
-                if n == 0.0 { $c::new(0.0, 0.0) } else { $c::new(self.re / n, self.im / n) }
             }
             #[inline(always)]
             fn exp_m1(self) -> Self {

@@ -46,12 +46,15 @@ enum Value {
 
 struct Raw {
     run: StripFn,
+    function: Option<ElementOp>,
     args: Vec<Value>,
     dtype: DType,
 }
 
 struct Op {
     run: StripFn,
+    /// For what is said if it refuses its elements.
+    function: Option<ElementOp>,
     args: [Place; 3],
     arity: usize,
     out: Place,
@@ -95,6 +98,10 @@ pub struct Scratch {
     walk: Vec<usize>,
 }
 
+/// The one function that refuses values.
+const NEGATIVE_POWER: &str = "pow: an exponent is negative, but integers to negative integer powers are not allowed; \
+                              astype(x, \"float64\") of the base gives floating-point powers";
+
 fn bug(what: &str) -> KernelError {
     KernelError::Invalid(format!("a fused program: {what}"))
 }
@@ -108,8 +115,8 @@ impl Fused {
     pub fn new(inputs: &[DType], ops: &[FusedOp], outputs: &[usize]) -> Result<Fused, KernelError> {
         let mut values: Vec<(Value, DType)> = inputs.iter().enumerate().map(|(i, &d)| (Value::Input(i), d)).collect();
         let mut raw: Vec<Raw> = Vec::new();
-        let push = |raw: &mut Vec<Raw>, run, args, dtype| {
-            raw.push(Raw { run, args, dtype });
+        let push = |raw: &mut Vec<Raw>, run, function, args, dtype| {
+            raw.push(Raw { run, function, args, dtype });
             Value::Op(raw.len() - 1)
         };
         for op in ops {
@@ -126,11 +133,11 @@ impl Fused {
                 }
                 let refused = || KernelError::DType { op: function.name().into(), dtype: dtypes[dtypes.len() - 1] };
                 if let Found::Run(run, dtype) = find(function, &dtypes).ok_or_else(refused)? {
-                    (value, made) = (push(&mut raw, run, places, dtype), dtype);
+                    (value, made) = (push(&mut raw, run, op.function, places, dtype), dtype);
                 }
             }
             if made != op.dtype {
-                value = push(&mut raw, crate::cast::strips(made, op.dtype), vec![value], op.dtype);
+                value = push(&mut raw, crate::cast::strips(made, op.dtype), None, vec![value], op.dtype);
             }
             values.push((value, op.dtype));
         }
@@ -142,7 +149,7 @@ impl Fused {
                 (Value::Op(k), _) => k,
                 (Value::Input(i), dtype) => {
                     let run: StripFn = with_dtype!(dtype, T => copy::<T>);
-                    push(&mut raw, run, vec![Value::Input(i)], dtype);
+                    push(&mut raw, run, None, vec![Value::Input(i)], dtype);
                     raw.len() - 1
                 }
             };
@@ -225,7 +232,10 @@ impl Fused {
                     Place::Register(r) => registers[r] = out,
                     Place::Input(_) => {}
                 }
-                done.ok_or_else(broken)?;
+                done.ok_or_else(|| match op.function {
+                    Some(ElementOp::Pow) => KernelError::Invalid(NEGATIVE_POWER.into()),
+                    _ => broken(),
+                })?;
             }
             at += n;
         }
@@ -291,7 +301,7 @@ fn place(raw: &[Raw], wanted: &[usize]) -> (Vec<Op>, Vec<DType>) {
                 free.push(r);
             }
         }
-        ops.push(Op { run: op.run, args, arity: op.args.len(), out: places[k] });
+        ops.push(Op { run: op.run, function: op.function, args, arity: op.args.len(), out: places[k] });
     }
     (ops, registers)
 }

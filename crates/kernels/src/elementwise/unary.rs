@@ -2,7 +2,7 @@
 
 use super::numeric::{Cplx, Int, RealMath, Squares};
 use super::strip::{Found, checked1, found, map1, of_dtype, plain1};
-use super::{ElementOp, complex, math};
+use super::{ElementOp, complex, complex_limits, math};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
@@ -110,8 +110,8 @@ macro_rules! complex {
                 E::Negative => fast!($c => $c: |z: $c| -z),
                 E::Reciprocal => fast!($c => $c: |z: $c| Cplx::over($c::new(1.0, 0.0), z)),
                 E::Round => fast!($c => $c: Cplx::round_even),
-                E::Sign => plain!($c => $c: Cplx::sign),
-                E::Sqrt => checked!($c => $c: Squares::root, |z: $c| z.sqrt()),
+                E::Sign => plain!($c => $c: |z| complex::$t::limit(complex_limits::sign, z)),
+                E::Sqrt => checked!($c => $c: Squares::root, |z: $c| complex::$t::limit(complex_limits::sqrt, z)),
                 E::Square => fast!($c => $c: |z: $c| z * z),
                 _ => complex::$t::unary(op),
             }
