@@ -254,3 +254,46 @@ def test_ata_has_no_transposed_copy(workload):
     assert len(readers(plan, "-A")) == 1
     assert all(size(a) < 1e9 for a in intermediates(plan).values())
     assert not any("gather" in k or k == "reshape" for k in kernels(plan))
+
+
+ENDING = {
+    "mean": ("mean(x, axis=1)", (7, 3, 33), (2, 3, 16)),
+    "sum + 1": ("sum(x, axis=1) + 1", (721, 1440, 137), (100, 1440, 50)),
+    "root": ("sqrt(sum(x, axis=1))", (70, 130, 330), (20, 30, 160)),
+    "anomaly of a sum": ("sum(x, axis=1) - mean(sum(x, axis=1))", (70, 130, 330), (20, 30, 160)),
+}
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_a_fold_with_something_after_it_is_planned(tmp_path, name):
+    """Tasks at the ends are smaller: what each computes once seemed to be computed again, and nothing that was stored helped."""
+    expression, shape, chunks = ENDING[name]
+    declare(tmp_path, "in.zarr/x", shape, chunks, ["t", "y", "x"], dtype="float64", compressors=None)
+    plan, _, _ = plan_of(tmp_path, f"inputs: {{x: in.zarr/x}}\noutputs: {{out.zarr/y: {expression!r}}}\n")
+    # The sum and its mean are stored where the mean is taken of it: every task needs that.
+    assert len(plan["stages"]) == (3 if "mean(sum" in expression else 1)
+
+
+def test_more_memory_is_never_too_much(tmp_path):
+    declare(tmp_path, "in.zarr/x", (500, 800, 1000), (25, 200, 25), ["t", "y", "x"], compressors=None)
+    path = tmp_path / "pipeline.yaml"
+    path.write_text("inputs: {x: in.zarr/x}\noutputs: {out.zarr/x: {array: x, chunks: [250, 40, 100]}}\nspec: {workers: 1}\n")
+    for megabytes in (90, 150, 180, 200, 220, 250, 280, 400, 2000):
+        chunkwise("plan", path, "--allowed-mem", f"{megabytes}MB").ok()
+
+
+@pytest.mark.parametrize(
+    "chunks, output, cause",
+    [((20, 1000, 1000), (1, 50, 50), "the input 'x' in smaller chunks"), ((1, 100, 100), (20, 1000, 1000), "smaller chunks of the output 'y'")],
+    ids=["input", "output"],
+)
+def test_a_refusal_says_the_least_that_works_and_why(tmp_path, chunks, output, cause):
+    declare(tmp_path, "in.zarr/x", (100, 1000, 1000), chunks, ["t", "y", "x"], dtype="float64", compressors=zarr.codecs.GzipCodec())
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(f"inputs: {{x: in.zarr/x}}\noutputs: {{out.zarr/y: {{array: x, chunks: {list(output)}}}}}\nspec: {{workers: 1}}\n")
+    refused = chunkwise("plan", path, "--allowed-mem", "150MB")
+    assert refused.code != 0 and cause in " ".join(refused.stderr.split()), refused.stderr
+    least = int(" ".join(refused.stderr.split()).split("allow at least ")[1].split(" MB")[0])
+    chunkwise("plan", path, "--allowed-mem", f"{least}MB").ok()
+    again = chunkwise("plan", path, "--allowed-mem", f"{least - 2}MB")
+    assert f"allow at least {least} MB" in " ".join(again.stderr.split())

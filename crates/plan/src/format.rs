@@ -22,6 +22,10 @@ pub struct Plan {
     pub arrays: BTreeMap<String, PlanArray>,
     /// The stages; a stage reads only inputs and what earlier stages write.
     pub stages: Vec<Stage>,
+    /// The groups that outputs are in, with the coordinates that are written beside them. An output of which no group is named here, and that
+    /// lies in a folder, still makes that folder a group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<crate::PlanGroup>,
 }
 
 /// Limits.

@@ -9,6 +9,7 @@ pub mod bands;
 pub mod demand;
 mod error;
 mod format;
+mod labels;
 pub mod memory;
 pub mod runs;
 pub mod schedule;
@@ -22,3 +23,4 @@ pub use format::{
     ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Requests, Stage, StageKind, StageOutput, Step,
     TaskReport, WrittenChunk,
 };
+pub use labels::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};

@@ -138,6 +138,30 @@ impl Tiling {
         [self.get(0), self.get(self.len() / 2)].into_iter().flatten()
     }
 
+    /// Tiles that stand for all, with how many they stand for: one in the middle of each axis, and the last one, which may be smaller.
+    pub fn kinds(&self) -> Vec<(Region, f64)> {
+        let mut out = vec![(self.whole.clone(), 1.0)];
+        // More kinds than that are not worth the time.
+        let mut splits = 4;
+        for axis in 0..self.tile.len() {
+            let n = self.count(axis);
+            let split = n > 1 && splits > 0;
+            splits -= i32::from(split);
+            let own = if split { vec![((n - 1) / 2, (n - 1) as f64), (n - 1, 1.0)] } else { vec![((n - 1) / 2, n as f64)] };
+            let with = |(region, times): &(Region, f64)| -> Vec<(Region, f64)> {
+                let cut = |&(k, n): &(u64, f64)| {
+                    let (mut tile, start) = (region.clone(), k * self.tile[axis]);
+                    tile.start[axis] += start;
+                    tile.shape[axis] = self.tile[axis].min(self.whole.shape[axis] - start);
+                    (tile, times * n)
+                };
+                own.iter().map(cut).collect()
+            };
+            out = out.iter().flat_map(with).collect();
+        }
+        out
+    }
+
     /// For each axis some tiles after which it goes on, and the axes after it start again.
     pub(crate) fn turns(&self) -> impl Iterator<Item = usize> {
         (0..self.tile.len()).filter(|&axis| self.count(axis) > 1).flat_map(|axis| {
@@ -423,6 +447,16 @@ mod tests {
         found.dedup();
         assert_eq!(found, [0, 1, 2]);
         assert_eq!(Tiling::uncut(Region::full(&[4])).turns().count(), 0);
+    }
+
+    #[test]
+    fn kinds_of_tiles_stand_for_all_elements() {
+        let whole = Region { start: [3, 0, 5][..].into(), shape: [7, 1, 33][..].into() };
+        let tiling = Tiling { whole: whole.clone(), tile: [2, 1, 16][..].into() };
+        let kinds = tiling.kinds();
+        assert_eq!(kinds.iter().map(|(tile, times)| tile.volume() as f64 * times).sum::<f64>(), whole.volume() as f64);
+        assert_eq!(kinds.iter().map(|(_, times)| times).sum::<f64>(), tiling.len() as f64);
+        assert!(kinds.iter().all(|(tile, _)| whole.contains(tile)) && kinds.len() == 4);
     }
 
     #[test]

@@ -29,6 +29,15 @@ impl Plan {
         for (prefix, options) in &self.spec.storage {
             options.check(prefix).or_else(|e| invalid("spec.storage", e))?;
         }
+        for group in &self.groups {
+            group.check().or_else(|e| invalid("groups", e))?;
+            // Beside its outputs, and nowhere else: a plan may not say that something else is written.
+            let within =
+                |a: &crate::PlanArray| a.role == ArrayRole::Output && a.url.rsplit_once('/').is_some_and(|(parent, _)| parent == group.url);
+            if !self.arrays.values().any(within) {
+                return invalid("groups", format!("no output is in the group '{}'", group.url));
+            }
+        }
         for (name, array) in &self.arrays {
             let place = format!("array '{name}'");
             check_size(&place, &ArrayType::new(array.dtype, array.shape.clone()))?;

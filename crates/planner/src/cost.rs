@@ -147,7 +147,7 @@ fn middle(counts: &[u64], beside: bool) -> Vec<u64> {
 }
 
 /// Tasks that stand for all, with how many they stand for: the middle one on each axis, and the last one, which may be smaller.
-fn kinds(counts: &[u64], beside: bool) -> Vec<(u64, f64)> {
+pub(crate) fn kinds(counts: &[u64], beside: bool) -> Vec<(u64, f64)> {
     let mut out = vec![(Vec::new(), 1.0)];
     // More kinds than that are not worth the time.
     let mut splits = 4;

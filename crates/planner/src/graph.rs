@@ -3,7 +3,7 @@
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_ops::{Array, Definition, Source};
 use chunkwise_types::ChunkGrid;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One value.
 #[derive(Debug, Clone)]
@@ -41,11 +41,16 @@ impl Graph {
     /// Adds an array and what it depends on. A loop with its own stack, since graphs may be deep.
     fn add(&mut self, root: &Array) {
         let mut stack = vec![(root.clone(), false)];
+        // An array is opened once and then given a node, so this ends.
+        let mut opened = HashSet::new();
         while let Some((array, ready)) = stack.pop() {
             if self.by_array.contains_key(&array.id()) {
                 continue;
             }
             if !ready {
+                if !opened.insert(array.id()) {
+                    continue;
+                }
                 let inputs: Vec<Array> = array.inputs().to_vec();
                 stack.push((array, true));
                 stack.extend(inputs.into_iter().map(|a| (a, false)));

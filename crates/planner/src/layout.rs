@@ -55,12 +55,17 @@ pub(crate) fn pieces(shape: &[u64], region: &[u64], want: &[u64]) -> (Vec<u64>, 
             inner.push(piece);
             shard.push(len.next_multiple_of(piece));
         } else {
-            let piece = (1..=w).rev().find(|p| region[axis].is_multiple_of(*p)).unwrap_or(1);
+            let piece = largest_divisor(region[axis], w);
             inner.push(piece);
             shard.push(region[axis]);
         }
     }
     (inner, shard)
+}
+
+/// The largest divisor of `n` that is not larger than `most`. Divisors come in pairs, so there is no need to look beyond the root.
+fn largest_divisor(n: u64, most: u64) -> u64 {
+    (1..=n.isqrt()).filter(|d| n.is_multiple_of(*d)).flat_map(|d| [d, n / d]).filter(|d| *d <= most).max().unwrap_or(1)
 }
 
 pub(crate) fn run(draft: &mut Draft) {
@@ -88,7 +93,8 @@ fn relay(draft: &mut Draft, writer: usize, o: usize) {
     let wants: Vec<Vec<u64>> = readers.iter().filter_map(|&s| demanded(&draft.stages[s], &name)).collect();
     let Some(want) = wants.into_iter().reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.min(y)).collect()) else { return };
     let mut want = want;
-    while chunkwise_types::volume(&want).saturating_mul(item) > MAX_PIECE {
+    let mut falls = draft.watch.falling("halving pieces");
+    while chunkwise_types::volume(&want).saturating_mul(item) > MAX_PIECE && falls.goes_on(chunkwise_types::volume(&want)) {
         // The slowest axes first, so that a piece is a run of what is read.
         let Some(axis) = (0..want.len()).find(|&i| want[i] > 1) else { break };
         want[axis] = want[axis].div_ceil(2);
@@ -111,7 +117,7 @@ fn relay(draft: &mut Draft, writer: usize, o: usize) {
     draft.stages[writer].outputs[o].tasks = grid;
     let mut stage = draft.stages[writer].clone();
     let better = again(draft) <= before
-        && fit(draft, &mut stage).is_ok()
+        && fit(draft, &mut stage)
         && amplification(&draft.arrays, &stage) <= amplification(&kept.1, &kept.0[writer]) * 1.01;
     if better {
         draft.stages[writer] = stage;

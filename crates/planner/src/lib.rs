@@ -11,20 +11,28 @@
 //! 7. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
 //! 8. [`split`]: long folds become trees, so that all workers are busy.
 //! 9. [`cost`]: bytes and requests.
+//! 10. [`groups`]: the coordinates of the groups that outputs are in.
+//!
+//! [`budget`] chooses the budget that they are run for, [`cause`] says why none would do, and [`watch`] sees to it that they end.
 
+mod budget;
+mod cause;
 mod cost;
 mod error;
 mod graph;
+mod groups;
 mod layout;
 mod materialise;
 mod rechunk;
 mod split;
 mod stages;
 mod tasks;
+mod watch;
 
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, FORMAT, Plan, PlanSpec};
-pub use error::PlannerError;
+pub use error::{LabelConflict, PlannerError};
+pub use watch::TimeLimit;
 
 /// An array that is asked for, and how it is to be stored.
 #[derive(Debug, Clone)]
@@ -55,24 +63,73 @@ pub enum Fusion {
 
 /// Makes a plan. Nothing is read or written.
 ///
+/// A plan that fits a budget fits every larger one ([`budget`]), and every loop has an end ([`watch`]).
+///
 /// # Errors
-/// When a request contradicts itself, or when a task would need more than the allowed memory however it is cut; the error names the
-/// operations, the two numbers and what would help.
-pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion) -> Result<Plan, PlannerError> {
+/// When a request contradicts itself, when a task would need more than the allowed memory however it is cut (the error names the
+/// operations, the least memory that would do, and whose chunks are the cause), or when planning takes longer than it may.
+pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion, limit: TimeLimit<'_>) -> Result<Plan, PlannerError> {
+    let named = groups::named(requests);
+    let groups = groups::run(&named)?;
+    let named: Vec<Request> = named.iter().map(|r| with_coordinates(r, &groups)).collect();
+    let requests = &named[..];
     let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
-    let mut draft = stages::Draft::new(&graph, requests, spec)?;
-    if fusion == Fusion::Off {
-        materialise::everything(&graph, &mut draft)?;
-    }
-    materialise::run(&graph, &mut draft)?;
-    stages::run(&graph, &mut draft)?;
-    tasks::run(&mut draft);
-    layout::run(&mut draft);
-    rechunk::run(&mut draft)?;
-    split::run(&mut draft)?;
-    tasks::check(&mut draft)?;
-    cost::run(&mut draft);
-    let plan = Plan { format: FORMAT.into(), spec: draft.spec, arrays: draft.arrays, stages: draft.stages };
+    let mut plan = budget::within(&spec, &|budget| {
+        let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
+        let mut made = passes(&graph, requests, attempt, fusion, limit)?;
+        made.plan.spec.allowed_mem = spec.allowed_mem;
+        Ok(made)
+    })?;
+    plan.groups = groups;
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;
     Ok(plan)
+}
+
+/// One attempt at a plan, for the memory that `spec` allows. It may need more.
+fn passes(
+    graph: &graph::Graph,
+    requests: &[Request],
+    spec: PlanSpec,
+    fusion: Fusion,
+    limit: TimeLimit<'_>,
+) -> Result<budget::Attempt, PlannerError> {
+    let watch = watch::Watch::new(limit);
+    let mut draft = stages::Draft::new(graph, requests, spec, &watch)?;
+    type Pass<'p> = &'p dyn Fn(&mut stages::Draft<'_>);
+    let store = |draft: &mut stages::Draft<'_>| {
+        if fusion == Fusion::Off {
+            materialise::everything(graph, draft);
+        }
+        materialise::run(graph, draft);
+    };
+    let build = |draft: &mut stages::Draft<'_>| stages::run(graph, draft);
+    let all: [(&'static str, Pass<'_>); 8] = [
+        ("materialise", &store),
+        ("stages", &build),
+        ("tasks", &tasks::run),
+        ("layout", &layout::run),
+        ("rechunk", &rechunk::run),
+        ("split", &split::run),
+        ("check", &tasks::check),
+        ("cost", &cost::run),
+    ];
+    for (name, pass) in all {
+        watch.enter(name);
+        pass(&mut draft);
+        watch.verdict()?;
+    }
+    let plan = Plan { format: FORMAT.into(), spec: draft.spec, arrays: draft.arrays, stages: draft.stages, groups: Vec::new() };
+    plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;
+    let need = plan.stages.iter().map(|s| s.projected_mem).max().unwrap_or(0);
+    Ok(budget::Attempt { plan, need })
+}
+
+/// The request with the attribute that names its coordinates.
+fn with_coordinates(request: &Request, groups: &[chunkwise_plan::PlanGroup]) -> Request {
+    let mut out = request.clone();
+    out.attributes.remove("coordinates");
+    if let Some(names) = groups::coordinates_attribute(request, groups) {
+        out.attributes.insert("coordinates".into(), names.into());
+    }
+    out
 }

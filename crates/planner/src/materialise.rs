@@ -6,40 +6,45 @@
 //! before another one begins is stored, so that it has tasks of its own: `max(mean(u, axis=0))`. A zonal mean inside the chunks that are
 //! there anyway is computed once, and fuses.
 
-use crate::PlannerError;
+use crate::cost::kinds;
 use crate::graph::Graph;
 use crate::split::SMALL;
 use crate::stages::{Draft, Root, stream};
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_plan::demand::{Demands, demands, is_fold};
-use chunkwise_plan::schedule::{RECOMPUTE, Schedule};
+use chunkwise_plan::schedule::{Pass, RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
-use chunkwise_types::{Region, volume};
+use chunkwise_types::{Region, unravel, volume};
 use std::collections::HashSet;
 
-pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
+    let watch = draft.watch;
     let mut k = 0;
-    // Roots are appended while we look, so that what a stored node needs is looked at too.
-    while k < draft.roots.len() {
+    // Roots are appended while we look, so that what a stored node needs is looked at too. A node is stored once, so there is an end.
+    let most = draft.roots.len() + graph.nodes.len();
+    let mut looks = watch.falling("looking at what is stored");
+    while k < draft.roots.len() && looks.goes_on(most.saturating_sub(k) as u64) {
+        let mut falls = watch.falling("storing folds");
         while let Some(node) = recomputed(graph, draft, k) {
-            let node = smallest(graph, draft, node);
-            draft.store(graph, node)?;
+            if !falls.goes_on(draft.unstored(graph)) {
+                return;
+            }
+            let node = smallest(graph, draft, k, node);
+            draft.store(graph, node);
         }
         k += 1;
     }
-    Ok(())
 }
 
 /// Stores the result of every operation that reads something, directly or through others.
-pub(crate) fn everything(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn everything(graph: &Graph, draft: &mut Draft) {
     let mut reads = vec![false; graph.nodes.len()];
     for (k, node) in graph.nodes.iter().enumerate() {
         reads[k] = node.source.is_some() || node.inputs.iter().any(|&i| reads[i]);
         if reads[k] && node.kernel.is_some() {
-            draft.store(graph, k)?;
+            draft.store(graph, k);
         }
     }
-    Ok(())
 }
 
 /// What a task of a root in the middle of its grid computes, if nothing of it is streamed.
@@ -52,24 +57,37 @@ struct Task {
     wants: Vec<(usize, Region)>,
     types: Vec<Vec<ArrayType>>,
     needs: Demands,
+    /// By step, the elements that all tasks together compute.
+    computed: Vec<f64>,
 }
 
 impl Task {
     fn new(graph: &Graph, draft: &Draft, root: &Root) -> Task {
         let (program, nodes) = draft.program(graph, &[root.node]);
         let counts = root.tasks.counts();
-        let middle: Vec<u64> = counts.iter().map(|n| n / 2).collect();
-        let wants = vec![(program.steps.len() - 1, root.tasks.region(&middle))];
         let types: Vec<_> = program.steps.iter().map(|s| program.input_types(s)).collect();
+        let of = |index: &[u64]| vec![(program.steps.len() - 1, root.tasks.region(index))];
+        let wants = of(&counts.iter().map(|n| n / 2).collect::<Vec<_>>());
         let needs = demands(&program, &types, &wants);
-        Task { program, nodes, tasks: volume(&counts), wants, types, needs }
+        // Tasks at the ends are smaller: the middle one cannot stand for them, or a fold of (7, 33) elements in chunks of (2, 16), that every
+        // task computes its own part of, would seem to be computed 1.7 times.
+        let mut computed = vec![0.0; program.steps.len()];
+        let stored = |k: usize| program.steps[k].is_fold() || matches!(program.steps[k].kernel, Some(Kernel::Qr(_)));
+        let looked_at: Vec<usize> = (0..program.steps.len()).filter(|&k| stored(k)).collect();
+        if !looked_at.is_empty() {
+            for (task, times) in kinds(&counts, false).into_iter().filter(|(_, times)| *times > 0.0) {
+                let needs = demands(&program, &types, &of(&unravel(task, &counts)));
+                looked_at.iter().for_each(|&k| computed[k] += times * elements(&needs[k]) as f64);
+            }
+        }
+        Task { program, nodes, tasks: volume(&counts), wants, types, needs, computed }
     }
 
     /// The fold or decomposition nearest to the leaves that the tasks would compute again and again.
     fn by_all_tasks(&self) -> Option<usize> {
         (0..self.program.steps.len() - 1).find(|&i| {
             let step = &self.program.steps[i];
-            let again = elements(&self.needs[i]) as f64 * self.tasks as f64 / volume(&step.ty.shape).max(1) as f64;
+            let again = self.computed[i] / volume(&step.ty.shape).max(1) as f64;
             // A task that needs several blocks of a decomposition would hold them all at once.
             let (blocks, decomposes) = match &step.kernel {
                 Some(Kernel::Qr(q)) => (q.rows.count(), true),
@@ -98,19 +116,37 @@ impl Task {
         if let Some(first) = (0..program.steps.len()).filter(streamed).find(|&i| before(i) && much(i)) {
             return Some(first);
         }
+        if !(0..folds.len()).any(|i| folds[i] && program.steps[i].stream.is_none()) {
+            return None;
+        }
         let schedule = Schedule::of_program(&program, self.wants.clone());
-        let steps = schedule.phases.iter().filter_map(|phase| {
-            let window = phase.windows.get(phase.windows.len() / 2)?;
-            Some((schedule.step_pass(&program, phase, &window), phase.windows.len()))
+        let phases = schedule.phases.iter().map(|phase| {
+            // Long streams are sampled: their steps are alike.
+            let (n, sample) = (phase.windows.len(), phase.windows.len().min(8));
+            let windows = (0..sample).filter_map(|i| phase.windows.get(i.saturating_mul(n) / sample));
+            windows.map(|window| (schedule.step_pass(&program, phase, &window), n as f64 / sample as f64)).collect::<Vec<_>>()
         });
         let mut often = vec![0.0f64; program.steps.len()];
-        for (pass, times) in steps.chain([(schedule.output_pass(&program), 1)]) {
-            for (i, by_tiles) in schedule.recomputed(&program, &pass).into_iter().enumerate() {
-                let computed = by_tiles * elements(&pass.demands[i]) as f64 * times as f64;
+        for passes in phases.chain([vec![(schedule.output_pass(&program), 1.0)]]) {
+            let mut computed = vec![0.0; program.steps.len()];
+            passes.iter().for_each(|(pass, times)| by_tiles(&schedule, &program, pass, *times, &mut computed));
+            for (i, computed) in computed.into_iter().enumerate() {
                 often[i] = often[i].max(computed / elements(&self.needs[i]).max(1) as f64);
             }
         }
         (0..program.steps.len() - 1).find(|&i| often[i] > RECOMPUTE)
+    }
+}
+
+/// Adds the elements of folds that are not streamed which the tiles of a pass compute.
+fn by_tiles(schedule: &Schedule, program: &Program, pass: &Pass, times: f64, computed: &mut [f64]) {
+    let local = |k: &usize| !pass.demands[*k].is_empty() && program.steps[*k].stream.is_none() && program.steps[*k].is_fold();
+    let folds: Vec<usize> = (0..program.steps.len()).filter(local).collect();
+    let mut add = |needs: &Demands, times: f64| folds.iter().for_each(|&k| computed[k] += elements(&needs[k]) as f64 * times);
+    match pass.tiles.len() {
+        _ if folds.is_empty() => {}
+        1 => add(&pass.demands, times),
+        _ => pass.tiles.kinds().iter().for_each(|(tile, n)| add(&schedule.needs(program, pass, tile), n * times)),
     }
 }
 
@@ -126,10 +162,11 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     Some(task.nodes[found])
 }
 
-/// Where the value of a fold is smallest: while a single element-wise operation uses it and the result is no larger, that result is
-/// stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count. But not with a fold that others use as well:
-/// that is stored before, so both would not be computed in one reading.
-fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
+/// Where the value of a fold that root `k` needs is smallest: while a single element-wise operation uses it and the result is no larger, that
+/// result is stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count. But not with a fold that others use as
+/// well: that is stored before, so both would not be computed in one reading. And not the root itself, which is stored already: that would
+/// leave it to compute the fold as before.
+fn smallest(graph: &Graph, draft: &Draft, k: usize, mut node: usize) -> usize {
     let bytes = |k: usize| {
         let ty = &graph.nodes[k].ty;
         volume(&ty.shape).saturating_mul(ty.dtype.size())
@@ -139,11 +176,12 @@ fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
         n.inputs.iter().for_each(|&input| users[input].push(k));
     }
     users.iter_mut().for_each(Vec::dedup);
-    while !draft.roots.iter().any(|r| r.node == node) {
+    let mut falls = draft.watch.falling("looking for the smallest value of a fold");
+    while !draft.roots.iter().any(|r| r.node == node) && falls.goes_on((graph.nodes.len() - node) as u64) {
         let &[user] = &users[node][..] else { break };
         let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
         let mut beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
-        if !mapped || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, &users, k)) {
+        if !mapped || user == draft.roots[k].node || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, &users, k)) {
             break;
         }
         node = user;
@@ -154,6 +192,7 @@ fn smallest(graph: &Graph, draft: &Draft, mut node: usize) -> usize {
 /// True if the value of a node comes from a fold, without another one between, that more than one operation uses.
 fn shares_fold(graph: &Graph, users: &[Vec<usize>], node: usize) -> bool {
     let mut stack = vec![(node, false)];
+    // A node is opened at most twice, so this ends.
     let mut seen = HashSet::new();
     while let Some((k, shared)) = stack.pop() {
         let n = &graph.nodes[k];

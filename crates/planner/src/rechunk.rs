@@ -3,7 +3,6 @@
 //! The copy has one object for each writing task, a shard with all its pieces; the pieces are what a reading task needs of it, so the
 //! reader fetches byte ranges and neither side touches more objects than it has tasks. The data is read once and written once more.
 
-use crate::PlannerError;
 use crate::cost::reads;
 use crate::layout::{demanded, pieces};
 use crate::stages::Draft;
@@ -25,17 +24,25 @@ struct Made {
     copy: String,
 }
 
-pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn run(draft: &mut Draft) {
     let mut made: Vec<Made> = Vec::new();
     let mut s = 0;
-    while s < draft.stages.len() {
+    let watch = draft.watch;
+    let mut falls = watch.falling("looking at stages");
+    while s < draft.stages.len() && falls.goes_on((draft.stages.len() - s) as u64) {
         for made in &made {
             if let Some(reader) = reuse(draft, s, made) {
                 draft.stages[s] = reader;
             }
         }
+        let mut falls = watch.falling("making copies");
         while let Some(name) = worst(draft, &draft.stages[s], &made) {
-            let Some((copy, reader)) = insert(draft, s, &name)? else { break };
+            // Each time one array fewer is read that is no copy.
+            let originals = draft.stages[s].reads().filter(|name| !made.iter().any(|m| m.copy == **name)).count();
+            if !falls.goes_on(originals as u64) {
+                break;
+            }
+            let Some((copy, reader)) = insert(draft, s, &name) else { break };
             made.push(Made { source: name, copy: copy.outputs[0].array.clone() });
             draft.stages[s] = reader;
             draft.stages.insert(s, copy);
@@ -43,7 +50,6 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
         }
         s += 1;
     }
-    Ok(())
 }
 
 /// The array whose repeated reading costs most, if it costs more than a copy.
@@ -76,7 +82,7 @@ fn reuse(draft: &mut Draft, s: usize, made: &Made) -> Option<Stage> {
     let arrays = draft.arrays.clone();
     tasks::fit_narrow(draft, &mut reader);
     let then = reads(&draft.arrays, &reader).get(made.copy.as_str()).map_or(f64::MAX, |r| r.amplification());
-    if then < now * 0.9 && tasks::project(draft, &mut reader).is_ok() {
+    if then < now * 0.9 && tasks::project(draft, &mut reader) {
         reader.notes.push(format!("reads the copy of '{}' that an earlier stage makes", made.source));
         return Some(reader);
     }
@@ -84,15 +90,15 @@ fn reuse(draft: &mut Draft, s: usize, made: &Made) -> Option<Stage> {
     None
 }
 
-/// The copying stage and the stage that reads the copy.
-fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stage)>, PlannerError> {
+/// The copying stage and the stage that reads the copy, if both fit and the array is read less then.
+fn insert(draft: &mut Draft, s: usize, name: &str) -> Option<(Stage, Stage)> {
     let again = reads(&draft.arrays, &draft.stages[s]).get(name).map_or(0.0, |r| r.amplification());
-    let Some(source) = draft.arrays.get(name).cloned() else { return Ok(None) };
+    let source = draft.arrays.get(name).cloned()?;
     let kept = draft.arrays.clone();
     // With the copy to read from, a task need not be large to read little twice: as large as lets all workers run at once.
     let copy_name = format!("copy{}-{name}", draft.arrays.len());
     let mut reader = reading(&draft.stages[s], name, &copy_name);
-    let Some(mut want) = demanded(&draft.stages[s], name) else { return Ok(None) };
+    let mut want = demanded(&draft.stages[s], name)?;
     for _ in 0..2 {
         copy_stage(draft, &copy_name, name, &source, &clipped(&source), &want);
         tasks::fit_narrow(draft, &mut reader);
@@ -100,28 +106,34 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
     }
     let budget = draft.spec.task_budget();
     let mut region = clipped(&source);
-    let mut best: Option<(Stage, Vec<u64>)> = None;
-    loop {
+    let most: Vec<u64> = (0..region.len()).map(|i| source.shape[i].next_multiple_of(source.grid.0[i].max().max(1))).collect();
+    let mut best: Option<Vec<u64>> = None;
+    let watch = draft.watch;
+    let mut falls = watch.falling("growing regions of a copy");
+    let mut steps = 0u32;
+    while falls.goes_on(most.iter().zip(&region).map(|(m, r)| m.saturating_sub(*r)).fold(1, u64::saturating_add)) {
         let candidate = copy_stage(draft, &copy_name, name, &source, &region, &want);
         let need = memory::worst_need(&draft.arrays, &candidate).total;
         // One chunk of the source may take the whole budget; more than that only if all workers can run.
         if need > if best.is_none() { budget } else { draft.target() } {
             break;
         }
-        best = Some((candidate, region.clone()));
+        best = Some(region.clone());
         // Longer where the reader wants more than one piece along the axis: fewer, larger pieces.
         let Some(axis) = (0..region.len())
-            .filter(|&i| region[i] < want[i])
+            .filter(|&i| region[i] < want[i].min(most[i]))
             .max_by(|&a, &b| (want[a] as f64 / region[a] as f64).total_cmp(&(want[b] as f64 / region[b] as f64)))
         else {
             break;
         };
-        let chunk = source.grid.0[axis].max().max(1);
-        region[axis] = (region[axis] + chunk).min(source.shape[axis].next_multiple_of(chunk));
+        // Chunk by chunk, but not where there are very many small ones.
+        steps += 1;
+        let chunk = source.grid.0[axis].max().max(1) << (steps / 256).min(20);
+        region[axis] = region[axis].saturating_add(chunk).min(most[axis]);
     }
-    let Some((_, region)) = best else {
+    let Some(region) = best else {
         draft.arrays = kept;
-        return Ok(None);
+        return None;
     };
     // The array of the draft is the last candidate's: make it that of the best one.
     let mut copy = copy_stage(draft, &copy_name, name, &source, &region, &want);
@@ -129,13 +141,13 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Result<Option<(Stage, Stag
     let need = memory::worst_need(&draft.arrays, &copy);
     copy.projected_mem = need.total;
     copy.notes.push(format!("memory: {}", ByteSize(need.total)));
-    tasks::project(draft, &mut reader)?;
+    let fits = tasks::project(draft, &mut reader);
     let now = reads(&draft.arrays, &reader).get(copy_name.as_str()).map_or(f64::MAX, |r| r.amplification());
-    if now + 1.0 >= again {
+    if !fits || now + 1.0 >= again {
         draft.arrays = kept;
-        return Ok(None);
+        return None;
     }
-    Ok(Some((copy, reader)))
+    Some((copy, reader))
 }
 
 /// The shape of a chunk, no longer than the array.

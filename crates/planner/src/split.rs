@@ -1,10 +1,10 @@
 //! Long folds become trees of two rounds, so that all workers are busy: the first folds segments of the input into partial
 //! results, the second folds those.
 
-use crate::PlannerError;
 use crate::cost::{reads, total};
 use crate::stages::{Draft, natural};
 use crate::tasks::{fit, fit_small};
+use crate::watch::reach;
 use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
 use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step, memory};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
@@ -12,14 +12,16 @@ use chunkwise_types::{AxisChunks, ChunkGrid, DType};
 /// Less input than this is not worth a second round.
 pub(crate) const SMALL: u64 = 64 << 20;
 
-pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn run(draft: &mut Draft) {
     let mut s = 0;
-    while s < draft.stages.len() {
+    let watch = draft.watch;
+    let mut falls = watch.falling("looking at stages");
+    while s < draft.stages.len() && falls.goes_on((draft.stages.len() - s) as u64) {
         let stage = draft.stages[s].clone();
         if let Some((mut first, mut second)) = split(draft, &stage) {
             // Where the tree does not fit, the plain fold that fits stays.
             let arrays = draft.arrays.clone();
-            if fit_small(draft, &mut first).is_ok() && fit(draft, &mut second).is_ok() {
+            if fit_small(draft, &mut first) && fit(draft, &mut second) {
                 draft.stages[s] = second;
                 draft.stages.insert(s, first);
                 s += 1;
@@ -29,7 +31,6 @@ pub(crate) fn run(draft: &mut Draft) -> Result<(), PlannerError> {
         }
         s += 1;
     }
-    Ok(())
 }
 
 /// The function of the second round.
@@ -82,7 +83,7 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
         let mut block = shape.clone();
         block[along] = 1;
         let single = ChunkGrid(shape.iter().zip(&block).map(|(&n, &b)| AxisChunks::regular(n, b)).collect());
-        let chunk = natural(&single, dtype.size(), 32 << 20);
+        let chunk = natural(draft.watch, &single, dtype.size(), 32 << 20);
         let name = format!("part{}-{}", draft.arrays.len(), then.name());
         let tasks = draft.intermediate(&name, dtype, &shape, chunk, None);
         let ty = ArrayType::new(dtype, shape.clone());
@@ -106,8 +107,9 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     }
     let round1 = pruned(round1, &mut outputs);
     // The rest of the program follows in the second round, reading other arrays again where it needs them.
+    let needed = beside(&stage.program, &stage.outputs, &streamed);
     for k in 0..stage.program.steps.len() {
-        if place[k] == usize::MAX && needed(&stage.program, &stage.outputs, &streamed, k) {
+        if place[k] == usize::MAX && needed[k] {
             let mut step = stage.program.steps[k].clone();
             step.inputs = step.inputs.iter().map(|&i| place[i]).collect();
             round2.steps.push(step);
@@ -183,16 +185,8 @@ fn partial(program: &Program, step: &Step, segments: &[AxisChunks], axis: usize)
 
 /// The steps that the outputs need, and no others.
 fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
-    let mut wanted = vec![false; program.steps.len()];
-    outputs.iter().for_each(|o| wanted[o.step] = true);
-    for k in (0..program.steps.len()).rev().filter(|&k| wanted[k]).collect::<Vec<_>>() {
-        let mut stack = program.steps[k].inputs.clone();
-        while let Some(i) = stack.pop() {
-            if !std::mem::replace(&mut wanted[i], true) {
-                stack.extend(program.steps[i].inputs.iter().copied());
-            }
-        }
-    }
+    let starts: Vec<usize> = outputs.iter().map(|o| o.step).collect();
+    let wanted = reach(&starts, program.steps.len(), |k| &program.steps[k].inputs);
     let mut place = vec![0; wanted.len()];
     let mut steps = Vec::new();
     for (k, mut step) in program.steps.into_iter().enumerate().filter(|(k, _)| wanted[*k]) {
@@ -233,17 +227,8 @@ fn group(cut: &AxisChunks, per: u64) -> AxisChunks {
     }
 }
 
-/// True if step `k` is on a path from the outputs that does not pass through a streamed step.
-fn needed(program: &Program, outputs: &[StageOutput], streamed: &[usize], k: usize) -> bool {
-    let mut stack: Vec<usize> = outputs.iter().map(|o| o.step).collect();
-    let mut seen = vec![false; program.steps.len()];
-    while let Some(i) = stack.pop() {
-        if i == k {
-            return true;
-        }
-        if !std::mem::replace(&mut seen[i], true) && !streamed.contains(&i) {
-            stack.extend(program.steps[i].inputs.iter().copied());
-        }
-    }
-    false
+/// The steps on paths from the outputs that do not pass through a streamed step.
+fn beside(program: &Program, outputs: &[StageOutput], streamed: &[usize]) -> Vec<bool> {
+    let starts: Vec<usize> = outputs.iter().map(|o| o.step).collect();
+    reach(&starts, program.steps.len(), |k| if streamed.contains(&k) { &[] } else { &program.steps[k].inputs })
 }

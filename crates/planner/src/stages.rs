@@ -1,6 +1,7 @@
 //! Roots and programs: the draft that later passes refine.
 
 use crate::graph::Graph;
+use crate::watch::{Watch, reach};
 use crate::{PlannerError, Request};
 use chunkwise_kernels::{Kernel, Node};
 use chunkwise_plan::demand::demands;
@@ -19,7 +20,8 @@ pub(crate) struct Root {
 
 /// A plan in the making.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct Draft<'a> {
+    pub watch: &'a Watch<'a>,
     pub spec: PlanSpec,
     pub arrays: BTreeMap<String, PlanArray>,
     pub roots: Vec<Root>,
@@ -43,19 +45,21 @@ const MAX_IN_FLIGHT: u64 = 64 << 20;
 const MIN_IN_FLIGHT: u64 = 1 << 20;
 
 /// Regular chunk lengths near a natural grid, no larger than `limit` bytes.
-pub(crate) fn natural(grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
+pub(crate) fn natural(watch: &Watch<'_>, grid: &ChunkGrid, item: u64, limit: u64) -> Vec<u64> {
     let mut chunk: Vec<u64> = grid.max_shape().into_iter().map(|n| n.max(1)).collect();
-    while chunkwise_types::volume(&chunk).saturating_mul(item) > limit.max(item) {
+    let mut falls = watch.falling("halving chunks");
+    while volume(&chunk).saturating_mul(item) > limit.max(item) && falls.goes_on(volume(&chunk)) {
         let Some(axis) = (0..chunk.len()).max_by_key(|&i| (chunk[i], usize::MAX - i)).filter(|&i| chunk[i] > 1) else { break };
         chunk[axis] = chunk[axis].div_ceil(2);
     }
     chunk
 }
 
-impl Draft {
-    pub fn new(graph: &Graph, requests: &[Request], spec: PlanSpec) -> Result<Draft, PlannerError> {
+impl<'a> Draft<'a> {
+    pub fn new(graph: &Graph, requests: &[Request], spec: PlanSpec, watch: &'a Watch<'a>) -> Result<Draft<'a>, PlannerError> {
         let inputs = graph.nodes.iter().filter_map(|n| n.source.as_ref());
         let mut draft = Draft {
+            watch,
             spec,
             arrays: BTreeMap::new(),
             roots: Vec::new(),
@@ -106,7 +110,7 @@ impl Draft {
         let chunks = match &request.chunks {
             Some(c) if c.len() != shape.len() => return Err(bad(format!("{} chunk lengths for {} axes", c.len(), shape.len()))),
             Some(c) => c.iter().zip(&shape).map(|(c, n)| (*c).min(*n).max(1)).collect(),
-            None => natural(array.chunks(), array.dtype().size(), MAX_CHUNK.min(self.target())),
+            None => natural(self.watch, array.chunks(), array.dtype().size(), MAX_CHUNK.min(self.target())),
         };
         if let Some(s) = &request.shards
             && (s.len() != chunks.len() || s.iter().zip(&chunks).any(|(s, c)| *s == 0 || s % c != 0))
@@ -166,10 +170,10 @@ impl Draft {
     }
 
     /// Makes a node an intermediate array, unless it is an output anyway: then that is read.
-    pub fn store(&mut self, graph: &Graph, node: usize) -> Result<(), PlannerError> {
+    pub fn store(&mut self, graph: &Graph, node: usize) {
         if let Some(root) = self.roots.iter().find(|r| r.node == node) {
             self.stored.insert(node, root.array.clone());
-            return Ok(());
+            return;
         }
         let n = &graph.nodes[node];
         let name = format!("tmp{}-{}", self.stored.len(), n.operation);
@@ -179,7 +183,11 @@ impl Draft {
         self.free.insert(name.clone());
         self.stored.insert(node, name.clone());
         self.roots.push(Root { node, array: name, tasks });
-        Ok(())
+    }
+
+    /// How many nodes are not stored.
+    pub fn unstored(&self, graph: &Graph) -> u64 {
+        graph.nodes.len().saturating_sub(self.stored.len()) as u64
     }
 
     /// Adds an intermediate array and gives its grid.
@@ -217,16 +225,9 @@ impl Draft {
 
     /// The program that computes some nodes from stored arrays, and the graph node of each of its steps.
     pub fn program(&self, graph: &Graph, roots: &[usize]) -> (Program, Vec<usize>) {
-        let mut needed: HashSet<usize> = HashSet::new();
-        let mut stack: Vec<usize> = roots.to_vec();
-        while let Some(k) = stack.pop() {
-            let stop = self.stored.contains_key(&k) && !roots.contains(&k);
-            if needed.insert(k) && !stop {
-                stack.extend(graph.nodes[k].inputs.iter().copied());
-            }
-        }
-        let mut order: Vec<usize> = needed.into_iter().collect();
-        order.sort_unstable();
+        let stop = |k: usize| self.stored.contains_key(&k) && !roots.contains(&k);
+        let needed = reach(roots, graph.nodes.len(), |k| if stop(k) { &[] } else { &graph.nodes[k].inputs });
+        let order: Vec<usize> = (0..graph.nodes.len()).filter(|&k| needed[k]).collect();
         let place: HashMap<usize, usize> = order.iter().enumerate().map(|(i, &k)| (k, i)).collect();
         let steps = order
             .iter()
@@ -265,13 +266,14 @@ pub(crate) fn zero(dtype: chunkwise_types::DType) -> Scalar {
 }
 
 /// Builds the stages: intermediates first, siblings together.
-pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> {
+pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
     let mut levels: HashMap<&str, usize> = HashMap::new();
     let roots = draft.roots.clone();
     // Intermediates were appended after their consumers, so from the last to the first every dependency comes before its user.
     let mut leveled: Vec<(usize, &Root)> = Vec::new();
     let mut pending: Vec<&Root> = roots.iter().collect();
-    while !pending.is_empty() {
+    let mut falls = draft.watch.falling("ordering stages");
+    while !pending.is_empty() && falls.goes_on(pending.len() as u64) {
         let before = pending.len();
         pending.retain(|root| {
             let (program, _) = draft.program(graph, &[root.node]);
@@ -288,7 +290,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
             !ready
         });
         if pending.len() == before {
-            return Err(PlannerError::Internal("the stages depend on each other".into()));
+            return draft.watch.fail(PlannerError::Internal("the stages depend on each other".into()));
         }
     }
     leveled.sort_by_key(|(l, _)| *l);
@@ -323,7 +325,6 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) -> Result<(), PlannerError> 
             draft.stages.push(stage);
         }
     }
-    Ok(())
 }
 
 /// How the folds of a small root that one task computes take their input, if all of them do so alike: the axes that they reduce, the shape
@@ -388,18 +389,8 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     let (given, n) = (program.clone(), program.steps.len());
     let fold: Vec<bool> = given.steps.iter().map(Step::is_fold).collect();
     let leaves = |starts: &[usize], through: &dyn Fn(usize) -> bool| -> HashSet<usize> {
-        let (mut seen, mut found, mut stack) = (HashSet::new(), HashSet::new(), starts.to_vec());
-        while let Some(k) = stack.pop() {
-            if !seen.insert(k) {
-                continue;
-            }
-            if given.steps[k].read.is_some() {
-                found.insert(k);
-            } else if through(k) {
-                stack.extend(given.steps[k].inputs.iter().copied());
-            }
-        }
-        found
+        let seen = reach(starts, n, |k| if through(k) { &given.steps[k].inputs } else { &[] });
+        (0..n).filter(|&k| seen[k] && given.steps[k].read.is_some()).collect()
     };
     let roots: Vec<usize> = outputs.iter().filter_map(|o| order.iter().position(|k| k == o)).collect();
     let above_outputs = leaves(&roots, &|k| !fold[k]);

@@ -1,6 +1,5 @@
 //! Task regions: unions of stored chunks, as large as one of the tasks that run at once may be.
 
-use crate::PlannerError;
 use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
 use chunkwise_plan::memory::{self, Need};
@@ -24,24 +23,23 @@ pub(crate) fn run(draft: &mut Draft) {
     }
 }
 
-/// Projects every stage again, and refuses the plan if one does not fit.
-pub(crate) fn check(draft: &mut Draft) -> Result<(), PlannerError> {
+/// Projects every stage again. The largest need is the last word on whether a plan fits.
+pub(crate) fn check(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
         let mut stage = draft.stages[s].clone();
-        project(draft, &mut stage)?;
+        project(draft, &mut stage);
         draft.stages[s] = stage;
     }
-    Ok(())
 }
 
-/// Chooses the task regions of a stage and projects its memory.
-pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
+/// Chooses the task regions of a stage and projects its memory. True if it fits.
+pub(crate) fn fit(draft: &mut Draft, stage: &mut Stage) -> bool {
     choose(draft, stage);
     project(draft, stage)
 }
 
-/// Chooses chunks small enough, a task for each, and projects the memory.
-pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> Result<(), PlannerError> {
+/// Chooses chunks small enough, a task for each, and projects the memory. True if it fits.
+pub(crate) fn fit_small(draft: &mut Draft, stage: &mut Stage) -> bool {
     make_fit(draft, stage);
     steps(draft, stage);
     project(draft, stage)
@@ -101,9 +99,8 @@ fn base(draft: &Draft, stage: &mut Stage) {
     }
 }
 
-/// Writes down what the largest task of a stage needs.
-pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerError> {
-    let budget = draft.spec.task_budget();
+/// Writes down what the largest task of a stage needs. True if that is inside the budget.
+pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> bool {
     let need = memory::worst_need(&draft.arrays, stage);
     stage.projected_mem = need.total;
     stage.notes.retain(|n| !n.starts_with("memory:"));
@@ -118,22 +115,7 @@ pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> Result<(), PlannerErr
         ByteSize(need.writing),
         ByteSize(need.allowance())
     ));
-    if need.total <= budget {
-        return Ok(());
-    }
-    let advice = if need.reading + need.leaves > need.outputs + need.writing {
-        "store the inputs in smaller chunks"
-    } else {
-        "ask for smaller output chunks"
-    };
-    Err(PlannerError::Memory {
-        stage: stage.name.clone(),
-        operations: stage.notes.first().cloned().unwrap_or_default(),
-        need: need.total,
-        reserved: draft.spec.reserved_mem,
-        allowed: draft.spec.allowed_mem,
-        advice: advice.into(),
-    })
+    need.total <= draft.spec.task_budget()
 }
 
 /// A stage whose chunks were halved along one axis.
@@ -155,7 +137,8 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
     let (budget, limit) = (draft.spec.task_budget(), limit(draft, stage));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
     let mut again = amplification(&draft.arrays, stage);
-    while need > limit {
+    let mut falls = draft.watch.falling("halving chunks");
+    while need > limit && falls.goes_on(need) {
         let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
         let before = (stage.clone(), draft.arrays.clone());
         let mut best: Option<Halved> = None;
@@ -227,13 +210,14 @@ fn grow(draft: &Draft, stage: &mut Stage, goal: u64) {
     let target = draft.target();
     let rank = stage.task_counts().len();
     for axis in (0..rank).rev() {
-        loop {
+        let mut falls = draft.watch.falling("joining chunks");
+        while falls.goes_on(stage.tasks()) {
             // Leave enough tasks for all workers.
             if stage.tasks() < 4 * draft.spec.workers.max(1) || region_bytes(stage) * 2 > goal {
                 return;
             }
             let Some(next) = multiplied(stage, axis, 2) else { break };
-            if next.tasks() == stage.tasks() || memory::worst_need(&draft.arrays, &next).total > target {
+            if next.tasks() >= stage.tasks() || memory::worst_need(&draft.arrays, &next).total > target {
                 break;
             }
             *stage = next;
@@ -263,7 +247,8 @@ fn widen(draft: &Draft, stage: &mut Stage) {
     };
     let mut now = reads.amplification();
     let mut used = fresh(stage, memory::worst_need(&draft.arrays, stage).total);
-    while now > 1.25 {
+    let mut falls = draft.watch.falling("widening regions");
+    while now > 1.25 && falls.goes_on(stage.tasks()) {
         let rank = stage.task_counts().len();
         let best = (0..rank)
             .filter_map(|axis| {
@@ -342,7 +327,9 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
     let raw = raw(draft, stage);
     let (budget, target) = (draft.spec.task_budget(), draft.target());
     let mut need = memory::worst_need(&draft.arrays, stage);
-    while need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes()) {
+    let too_large = |need: &Need| need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes());
+    let mut falls = draft.watch.falling("halving steps");
+    while too_large(&need) && falls.goes_on(need.total) {
         let mut streams: Vec<&Vec<AxisChunks>> = Vec::new();
         for stream in stage.program.steps.iter().filter_map(|s| s.stream.as_ref()) {
             if !streams.contains(&stream) {

@@ -1,0 +1,170 @@
+//! One group, one truth: the coordinates of the groups that outputs are in, or why they cannot be in one.
+//!
+//! Whoever opens a group takes each dimension to have one length and one list of labels. So all outputs of a group must agree on them, by value.
+
+use crate::error::LabelConflict;
+use crate::{PlannerError, Request};
+use chunkwise_ops::{Coord, Labels};
+use chunkwise_plan::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
+use std::collections::BTreeMap;
+
+/// The group that an output is in, and its name there; `None` for a store of its own.
+pub(crate) fn group_of(url: &str) -> Option<(&str, &str)> {
+    let (parent, name) = url.trim_end_matches('/').rsplit_once('/')?;
+    (!name.ends_with(".zarr") && !parent.is_empty() && !parent.ends_with(['/', ':'])).then_some((parent, name))
+}
+
+/// What one output says of a dimension.
+fn described(request: &Request, dim: &str) -> String {
+    let a = &request.array;
+    let length = a.axis_named(dim).map_or(0, |i| a.shape()[i]);
+    match a.index_of(dim) {
+        Some(c) if c.labels != Labels::Lost => c.summary(),
+        Some(_) => format!("'{dim}' of length {length} whose labels are not known"),
+        None => format!("'{dim}' of length {length}"),
+    }
+}
+
+fn conflict(dim: &str, group: &str, first: &Request, second: &Request, why: &str) -> PlannerError {
+    PlannerError::Labels(Box::new(LabelConflict {
+        group: group.into(),
+        dim: dim.into(),
+        first: first.url.clone(),
+        second: second.url.clone(),
+        first_has: described(first, dim),
+        second_has: described(second, dim),
+        why: why.into(),
+    }))
+}
+
+fn plan_coordinate(c: &Coord) -> Option<PlanCoordinate> {
+    let values = match &c.labels {
+        Labels::Numbers { dtype, bytes } => CoordinateValues::numbers(*dtype, bytes),
+        Labels::Text(list) => CoordinateValues::Text(list.clone()),
+        Labels::Lost => return None,
+    };
+    let attributes = c.attributes.clone();
+    Some(PlanCoordinate { name: c.name.clone(), dims: c.dims.clone(), shape: c.shape.clone(), values, attributes })
+}
+
+/// The requests with a name for each dimension, where they are in a group: an array of a group cannot be opened by xarray without.
+pub(crate) fn named(requests: &[Request]) -> Vec<Request> {
+    let mut made: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut out = requests.to_vec();
+    for r in &mut out {
+        let Some((group, name)) = group_of(&r.url) else { continue };
+        let mut dims = r.array.dims().to_vec();
+        for i in 0..dims.len() {
+            if dims[i].is_some() {
+                continue;
+            }
+            let length = r.array.shape()[i];
+            let free = |d: &String, dims: &[Option<String>]| {
+                let taken = requests.iter().any(|o| group_of(&o.url).is_some_and(|(g, _)| g == group) && o.array.axis_named(d).is_some());
+                let fits = made.get(&(group.to_string(), d.clone())).is_none_or(|n| *n == length);
+                !taken && fits && !dims.contains(&Some(d.clone()))
+            };
+            let candidates =
+                [format!("dim_{i}"), format!("{name}_dim_{i}")].into_iter().chain((2..).map(|k| format!("{name}_dim_{i}_{k}")));
+            let Some(chosen) = candidates.take(10_000).find(|d| free(d, &dims)) else { continue };
+            made.insert((group.to_string(), chosen.clone()), length);
+            dims[i] = Some(chosen);
+        }
+        if dims != r.array.dims() {
+            r.array = r.array.with_dims(dims);
+        }
+    }
+    out
+}
+
+/// The groups of some outputs.
+///
+/// # Errors
+/// When outputs of one group have a dimension of one name in different lengths or with different labels, or other coordinates of one name.
+pub(crate) fn run(requests: &[Request]) -> Result<Vec<PlanGroup>, PlannerError> {
+    let mut groups: BTreeMap<&str, Vec<(&str, &Request)>> = BTreeMap::new();
+    for r in requests {
+        if let Some((group, name)) = group_of(&r.url) {
+            groups.entry(group).or_default().push((name, r));
+        }
+    }
+    groups.into_iter().map(|(url, outputs)| one(url, &outputs)).collect()
+}
+
+fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerError> {
+    let mut dims: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
+    for (_, r) in outputs {
+        for (i, (dim, &n)) in r.array.dims().iter().zip(r.array.shape()).enumerate() {
+            let Some(dim) = dim else { continue };
+            let bad = |problem: String| PlannerError::Request { url: r.url.clone(), problem };
+            if r.array.dims()[..i].contains(&Some(dim.clone())) {
+                return Err(bad(format!("two of its dimensions are named '{dim}'; give them names of their own with `dims:`")));
+            }
+            match dims.get(dim.as_str()) {
+                Some((len, first)) if *len != n => return Err(conflict(dim, url, first, r, "their lengths differ")),
+                Some(_) => {}
+                None => {
+                    dims.insert(dim, (n, r));
+                }
+            }
+        }
+    }
+    let mut found: BTreeMap<&str, (&Coord, &Request)> = BTreeMap::new();
+    let mut unlabelled = Vec::new();
+    for (_, r) in outputs {
+        for c in r.array.coords() {
+            if outputs.iter().any(|(name, _)| *name == c.name) {
+                continue;
+            }
+            match found.get(c.name.as_str()) {
+                None => {
+                    found.insert(&c.name, (c, r));
+                }
+                Some((have, first)) => {
+                    let Some(difference) = have.difference(c) else { continue };
+                    // A scalar that is another for each output is said of neither, as in xarray.
+                    if !c.is_index() && !have.is_index() && c.dims.is_empty() && have.dims.is_empty() {
+                        continue;
+                    }
+                    return Err(conflict(&c.name, url, first, r, &difference.to_string()));
+                }
+            }
+        }
+    }
+    let scalars_differ = |name: &str| {
+        let mut all = outputs.iter().filter_map(|(_, r)| r.array.coord(name));
+        let first = all.next();
+        all.any(|c| first.is_some_and(|f| f.difference(c).is_some()))
+    };
+    let mut coordinates = Vec::new();
+    for (name, (c, r)) in &found {
+        if c.labels == Labels::Lost {
+            if c.is_index() {
+                unlabelled.push(String::from(*name));
+            }
+            continue;
+        }
+        let size = match &c.labels {
+            Labels::Numbers { bytes, .. } => bytes.len() as u64,
+            Labels::Text(list) => list.iter().map(|t| t.len() as u64 + 4).sum(),
+            Labels::Lost => 0,
+        };
+        if size > MAX_BYTES {
+            return Err(PlannerError::Request { url: r.url.clone(), problem: format!("its coordinate '{name}' is too large") });
+        }
+        if !scalars_differ(name) {
+            coordinates.extend(plan_coordinate(c));
+        }
+    }
+    Ok(PlanGroup { url: url.into(), coordinates, unlabelled })
+}
+
+/// The attribute by which xarray finds the coordinates of an array that are no indices (CF conventions, section 5).
+pub(crate) fn coordinates_attribute(request: &Request, groups: &[PlanGroup]) -> Option<String> {
+    let (url, _) = group_of(&request.url)?;
+    let group = groups.iter().find(|g| g.url == url)?;
+    let written = |name: &str| group.coordinates.iter().any(|c| c.name == name);
+    let names: Vec<&str> =
+        request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(&c.name)).map(|c| c.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
