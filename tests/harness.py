@@ -147,14 +147,17 @@ def run_in(folder, pipeline, arrays, outputs=None, allowed_mem="500MB", env=None
     inputs = {**write_inputs(folder, arrays), **pipeline.get("inputs", {})}
     if outputs is None:
         outputs = {name: name for name in pipeline.get("arrays", {})}
-    targets = {f"out.zarr/{name}": value for name, value in outputs.items()}
+    # Dimensions have one length in a group: outputs with named dimensions are in groups of their own.
+    apart = len(outputs) > 1 and any(isinstance(spec, tuple) and len(spec) > 2 and spec[2] for spec in arrays.values())
+    places = {name: f"out/{name}.zarr/{name}" if apart else f"out.zarr/{name}" for name in outputs}
+    targets = {places[name]: value for name, value in outputs.items()}
     path = write_pipeline(folder, inputs, pipeline.get("arrays", {}), targets, spec=pipeline.get("spec"))
     done = chunkwise("run", path, "--allowed-mem", allowed_mem, "--json", *args, env=env)
     if check:
         done.ok()
         assert done.report is not None
     if done.code == 0:
-        done.outputs = {name: read_array(folder / "out.zarr" / name) for name in outputs}
+        done.outputs = {name: read_array(folder / place) for name, place in places.items()}
     return done
 
 

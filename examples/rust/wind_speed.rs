@@ -5,7 +5,6 @@
 //! ```
 
 use chunkwise::executor::RunOptions;
-use chunkwise::pipeline::Pipeline;
 use chunkwise::{Error, Expr, Session, report};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -25,13 +24,11 @@ fn main() -> Result<(), Error> {
     let session = Session::new(500_000_000, 2, &at("work"))?;
     let requests =
         vec![session.request(&at("rust.zarr/speed"), &speed.array()?)?, session.request(&at("rust.zarr/anomaly"), &anomaly.array()?)?];
-    let pipeline = Pipeline::of(session, requests);
-    let plan = pipeline.plan()?;
+    let plan = session.plan(&requests)?;
     print!("{}", report::table(&plan));
 
     let options = RunOptions { overwrite: true, ..RunOptions::default() };
     let done = Session::run(plan, None, &options, &AtomicBool::new(false), &mut |_| {})?;
-    pipeline.finish()?;
     println!("wrote {} in {:.1} s", done.outputs.join(" and "), done.seconds);
     Ok(())
 }

@@ -33,7 +33,7 @@ arrays:
   speed: sqrt(u**2 + v**2)
   climatology: groupby_mean(speed, "time.month")
 outputs:
-  OUTPUTS/winds.zarr/anomaly: speed - sel(climatology, "time.month")
+  OUTPUTS/winds.zarr/anomaly: speed - lookup(climatology, "time.month")
   OUTPUTS/winds.zarr/series: {array: speed, chunks: {time: -1, lat: 10, lon: 10}}
 """
 INPUTS, PREFIX = "s3://inputs/era/v1", "era/v1"

@@ -26,7 +26,8 @@ def plan(pipeline, *args, env=None):
 
 
 def test_a_plan_says_what_it_would_cost(pipeline):
-    text = plan(pipeline).ok().stdout
+    assert "Lambda" not in plan(pipeline).ok().stdout, "who runs it elsewhere is not told"
+    text = plan(pipeline, "--executor", "lambda").ok().stdout
     line = next(line for line in text.splitlines() if line.startswith("on AWS Lambda"))
     assert line.startswith("on AWS Lambda in us-east-1 (x86_64, 1024 MB): about 0.0")
     table = [row.split() for row in text.splitlines()]
@@ -77,7 +78,7 @@ def test_wrong_prices_are_refused(pipeline, tmp_path):
     plan(pipeline, "--cost", "--prices", tmp_path / "none").failed("cannot read")
     plan(pipeline, "--cost", "--region", "mars-1").failed("mars-1", "us-east-1")
     # Who does not ask still gets the plan.
-    assert "no cost is projected" in plan(pipeline, env={"AWS_REGION": "mars-1"}).ok().stdout
+    assert "no cost is projected" in plan(pipeline, "--executor", "lambda", env={"AWS_REGION": "mars-1"}).ok().stdout
 
 
 def test_a_run_is_compared_with_its_projection(pipeline):

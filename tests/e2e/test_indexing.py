@@ -1,7 +1,8 @@
 """Basic indexing and `take`, against NumPy: data movement, so exact."""
 
 import numpy as np
-from harness import ALL, Case, arrays, batches, check_batch, values
+import pytest
+from harness import ALL, Case, arrays, assert_close, batches, check_batch, values
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,26 @@ def test_take(make_folder, batch):
 def test_index_with_a_list(check):
     x = values(1, (7, 5), "float64")
     check([Case(e, {"x": (x, (3, 2))}, ulps=0) for e in ("x[[0, 6, 6, 2]]", "x[:, [4, 0, 1]]", "x[[5, 1], 1:4]")])
+
+
+def test_a_list_and_numbers(check):
+    x = values(1, (4, 5, 3), "int32")
+    exprs = ["x[0, [1, 2]]", "x[[1, 2], 0]", "x[:, 0, [1, 2]]", "x[:, [1, 2], 0]", "x[[1, 2], :, 0]", "x[[0, 1]][:, [2, 3]][..., [0, 2]]", "x[0][:, [1, 2]]"]
+    check([Case(e, {"x": (x, (3, 2, 2))}, ulps=0) for e in exprs])
+
+
+@pytest.mark.parametrize("index", ["[0, 1], [2, 3]", "[0], :, [1]", "0, :, [1, 2]", "..., [1, 2], :, 0", "0, None, [1, 2]"])
+def test_lists_that_are_read_in_two_ways(run, index):
+    x = values(1, (4, 5, 3), "int32")
+    run({"arrays": {"out": f"x[{index}]"}}, {"x": x}, check=False).failed("list", "one axis at a time")
+
+
+def test_lists_by_name_are_for_one_axis_each(run):
+    x = values(1, (4, 5, 3), "int32")
+    # Of other lengths, so not in one group.
+    for expression, wanted in {"x[lat=[0, 1], lon=[2, 0]]": x[:, [0, 1]][:, :, [2, 0]], "x[t=0, lon=[2, 0]]": x[0][:, [2, 0]]}.items():
+        done = run({"arrays": {"a": expression}}, {"x": (x, (3, 2, 2), ["t", "lat", "lon"])})
+        assert_close(done.outputs["a"], wanted, 0)
 
 
 def test_zero_dimensional(check):

@@ -107,7 +107,7 @@ def test_plans_that_are_made_follow_the_schema(tmp_path):
         "g": "take(roll(x, 3, axis=0), [4, 0, 0], axis=1)",
         "f": "reshape(x, [60, 20]) + zeros([60, 20])",
     }
-    path = write_pipeline(tmp_path, {"x": "in.zarr"}, arrays, {f"out.zarr/{n}": {"array": n, "codec": "zstd"} for n in arrays})
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, arrays, {f"{n}.zarr/{n}": {"array": n, "codec": "zstd"} for n in arrays})
     validate(json.loads(chunkwise("plan", path, "--format", "json", "--allowed-mem", "500MB").ok().stdout))
 
 

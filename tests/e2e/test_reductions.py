@@ -94,6 +94,55 @@ def test_nan_propagates(check):
     check([Case(f"{name}(x, axis={axis})", {"x": (x, (4, 2))}, ulps=64, scale=64) for name in ("sum", "mean", "min", "max", "prod") for axis in (0, 1)])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_number_is_nan_if_a_part_is(check, dtype):
+    x = np.array([1 + 2j, complex(np.nan, 1), 3 - 1j, -2 + 0.5j, complex(np.nan, 7), complex(4, np.nan)], dtype)
+    y = np.stack([x, x[::-1], np.full(6, complex(0, np.nan), dtype)])
+    names = ["nansum", "nanprod", "nanmean", "nanvar", "nanstd"]
+    cases = [Case(f"{name}(x)", {"x": (x, (4,))}, ulps=64, scale=64) for name in names]
+    check([*cases, *(Case(f"{name}(y, axis={axis})", {"y": (y, (2, 4))}, ulps=64, scale=64) for name in names for axis in (0, 1))])
+
+
+SKIPPED = ["sum", "prod", "mean", "min", "max", "var", "std"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int16", "bool"])
+def test_skipna(check, dtype):
+    x = values(1, (6, 5), dtype, 1, 4)
+    if x.dtype.kind in "fc":
+        x[2, 3] = x[0, 0] = np.nan
+        x[:, 4] = np.nan
+    cases = []
+    for name in SKIPPED:
+        if dtype == "complex128" and name in ("min", "max"):
+            continue
+        for axis in (None, 0, 1):
+            wide = x.astype("float64") if dtype == "bool" and name in ("var", "std") else x
+            with np.errstate(all="ignore"):
+                skipped, kept = (getattr(np, f"{prefix}{name}")(wide, axis=axis) for prefix in ("nan", ""))
+            for text, expected in (("True", skipped), ("False", kept), ("None", kept)):
+                cases.append(Case(f"{name}(x, axis={axis}, skipna={text})", {"x": (x, (4, 2))}, ulps=256, scale=256, expected=expected))
+    check(cases)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_too_few_elements_for_a_variance(check):
+    x = np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]])
+    check([Case(f"{name}(x, axis={axis}, correction={n})", {"x": (x, (2, 2))}) for name in ("nanvar", "nanstd") for axis in (0, 1) for n in (1, 2)])
+
+
+@pytest.mark.parametrize("expression, names", [
+    ("mean(x, skipna=1)", ["skipna", "True"]),
+    ("nanmean(x, skipna=True)", ["skipna"]),
+    ("argmax(x, skipna=True)", ["skipna"]),
+    ("any(x, skipna=True)", ["skipna"]),
+])  # fmt: skip
+def test_bad_skipna(run, expression, names):
+    run({"arrays": {"out": expression}}, {"x": np.ones(3)}, check=False).failed(*names)
+
+
 def test_empty(check):
     x = np.zeros((0, 3))
     check([Case(e, {"x": (x, (1, 2))}) for e in ("sum(x)", "prod(x)", "sum(x, axis=0)", "sum(x, axis=1)", "any(x)", "all(x, axis=0)", "mean(x, axis=1)")])

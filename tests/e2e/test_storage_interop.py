@@ -146,7 +146,7 @@ COORDINATES = {
     # expression: what xarray makes of it
     "t[::-1]": lambda t: t[::-1],
     "t[2:18:3, ::-1]": lambda t: t[2:18:3, ::-1],
-    "t[lon=[5, 1, 1]]": lambda t: t.isel(lon=[5, 1, 1]),
+    "isel(t, lon=[5, 1, 1])": lambda t: t.isel(lon=[5, 1, 1]),
     "roll(t, 3, axis=2)": lambda t: t.roll(lon=3, roll_coords=True),
     "permute_dims(t * 2, [2, 0, 1])[1:4]": lambda t: t.transpose("lon", "time", "lat")[1:4],
     'mean(t[:, 1:3], dim="time")': lambda t: t[:, 1:3].mean("time"),
@@ -154,12 +154,12 @@ COORDINATES = {
     'moving_mean(t, time=4, mode="reflect")': lambda t: t,
     'convolve(t, [1, 2], dim="lat", mode="constant")': lambda t: t,
     "t - pad(diff(t, axis=0), [[1, 0], [0, 0], [0, 0]])": lambda t: t,
-    "diff(t, axis=0)": lambda t: t[1:].drop_vars("time"),
+    "diff(t, axis=0)": lambda t: t[1:],
     "pad(t, [[1, 1], [0, 0], [0, 0]])": lambda t: t.drop_vars("time"),
     'pad(t[1:], [[1, 0], [0, 0], [0, 0]], mode="edge")': lambda t: t.isel(time=[1, *range(1, 20)]),
-    "concat([t[:10], t[:10]], axis=0)": lambda t: t.drop_vars("time"),
+    "concat([t[:10], t[:10]], axis=0)": lambda t: t.isel(time=[*range(10), *range(10)]),
     'einsum("tij,sij->it", t, t[:3])': lambda t: t[:, :, 0].transpose(),
-    'sel(groupby_mean(t, "time.month"), "time.month")[:, ::2]': lambda t: t[:, ::2],
+    'lookup(groupby_mean(t, "time.month"), "time.month")[:, ::2]': lambda t: t[:, ::2],
 }
 
 

@@ -1,7 +1,6 @@
 //! Runs without a driver: what is done before the first task and after the last one, each by itself, with everything in storage.
 
-use crate::pipeline::Pipeline;
-use crate::{Error, coordinates};
+use crate::Error;
 use chunkwise_executor::detached as steps;
 pub use chunkwise_executor::detached::{Progress, cancel, clean, is_cancelled, preview, progress, start};
 use chunkwise_task::TaskContext;
@@ -11,12 +10,8 @@ use chunkwise_task::TaskContext;
 ///
 /// # Errors
 /// When a chunk is missing, or storage fails.
-pub fn finish(context: &TaskContext, pipeline: Option<&Pipeline>, keep: bool) -> Result<Vec<String>, Error> {
+pub fn finish(context: &TaskContext, keep: bool) -> Result<Vec<String>, Error> {
     let outputs = steps::finish(context)?;
-    coordinates::make_groups(&outputs)?;
-    if let Some(p) = pipeline {
-        p.finish()?;
-    }
     if !keep {
         steps::delete_intermediates(context)?;
     }

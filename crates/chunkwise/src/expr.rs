@@ -4,6 +4,7 @@ use crate::pipeline::Pipeline;
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_executor::{Choice, RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
+use chunkwise_ops::align::{Join, meet};
 use chunkwise_ops::elementwise::{Operand, astype, elementwise};
 use chunkwise_ops::{Array, OpError, index, linalg, manipulate, qr, reduce};
 use chunkwise_storage::{ArrayIo, Location, Store, open_array};
@@ -86,7 +87,7 @@ scalars! {
 
 fn apply(op: ElementOp, terms: impl IntoIterator<Item = Term>) -> Expr {
     let operands = terms.into_iter().map(|t| t.0).collect::<Result<Vec<_>, _>>();
-    Expr(operands.and_then(|o| elementwise(op, &o)))
+    Expr(operands.and_then(|o| elementwise(op, &meet(op.name(), &o, Join::Exact)?)))
 }
 
 macro_rules! operators {
@@ -189,8 +190,14 @@ fn axis(a: &Array, dim: &str) -> Result<usize, OpError> {
 }
 
 impl Expr {
-    /// A stored array, by path or URL; a relative path is relative to the current folder.
+    /// A stored array, by path or URL, unpacked by the CF conventions: scaled, shifted, NaN where missing. A relative path is relative to the
+    /// current folder.
     pub fn open(url: &str) -> Result<Expr, Error> {
+        Ok(decode_cf(&open(url, None)?)?.into())
+    }
+
+    /// A stored array with its values as they are stored.
+    pub fn open_stored(url: &str) -> Result<Expr, Error> {
         Ok(open(url, None)?.into())
     }
 

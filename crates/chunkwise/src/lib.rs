@@ -18,12 +18,12 @@
 //! Beneath are [`open`], which gives the lazy [`Array`] of a stored one, and the functions of [`ops`] on such arrays. [`pipeline`] does
 //! the same for pipeline files, and [`verify_store`] proves that a store is whole. There are complete programs in `examples/rust`.
 
-mod coordinates;
 pub mod detached;
 mod expr;
+mod inputs;
 mod open;
+mod outputs;
 pub mod pipeline;
-mod provenance;
 mod session;
 mod verify;
 
@@ -41,5 +41,5 @@ pub use chunkwise_types as types;
 pub use chunkwise_types::{ByteSize, DType};
 pub use expr::{Expr, Term};
 pub use open::{decode_cf, open};
-pub use session::{Error, RESERVED, Session, limit_allocator};
+pub use session::{Error, PLANNING, RESERVED, Session, limit_allocator};
 pub use verify::{VerifyReport, verify_plan, verify_store};

@@ -1,19 +1,17 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
-use crate::coordinates::{self, as_floats};
-use crate::provenance::{Origin, Provenance, misplaced};
-use crate::{Error, Session, decode_cf, open};
+use crate::inputs::Inputs;
+use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
 use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
-use chunkwise_ops::{Array, Definition};
-use chunkwise_pipeline::{BuildError, Dim, Document, Format, ParameterValue, Scope, TimeCoordinate, Value, build_expr, parse_document};
-pub use chunkwise_pipeline::{FUNCTIONS, PipelineError};
+use chunkwise_ops::align::Join;
+use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, parse_document};
+pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, like as function_like};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::{Location, Store};
 use chunkwise_types::Scalar;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -38,8 +36,8 @@ pub struct Pipeline {
     pub session: Session,
     /// On what it is run, if nobody says otherwise.
     pub executor: ExecutorSpec,
-    sources: Vec<Location>,
-    groups: HashMap<String, Vec<i64>>,
+    /// What was left out of the inputs, and why: for the user to know.
+    pub notes: Vec<String>,
 }
 
 /// An executor by name, with its options as text.
@@ -126,7 +124,6 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     // Before anything is opened.
     chunkwise_storage::configure(&doc.spec.storage)?;
     let mut values: HashMap<String, Value> = HashMap::new();
-    let mut sources = Vec::new();
     for p in &doc.parameters {
         let v = match &p.value.value {
             ParameterValue::Bool(b) => Value::Scalar(Scalar::Bool(*b)),
@@ -136,22 +133,19 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         };
         values.insert(p.name.value.clone(), v);
     }
-    for input in &doc.inputs {
-        let array = open(&input.url.value, Some(base))
-            .and_then(|a| if input.decode_cf { decode_cf(&a) } else { Ok(a) })
-            .map_err(|e| doc.error(input.url.span.clone(), e.to_string(), "this input"))?;
-        sources.push(Location::parse(&input.url.value, Some(base))?);
-        values.insert(input.name.value.clone(), Value::Array(array));
-    }
-    let groups = RefCell::new(HashMap::new());
-    let time = |place: Option<(&Array, usize)>, dim: &str| time_coordinate(&sources, place, dim);
-    let evaluate = |expr: &chunkwise_pipeline::Expr, map: &chunkwise_pipeline::TextMap, values: &HashMap<String, Value>| {
+    let inputs = Inputs::open(doc, base)?;
+    values.extend(inputs.values.iter().map(|(n, v)| (n.clone(), v.clone())));
+    let join = match &doc.spec.join {
+        None => Join::Exact,
+        Some(name) => Join::named(&name.value).ok_or_else(|| {
+            let known = Join::NAMES.map(|(n, _)| n).join(", ");
+            doc.error(name.span.clone(), format!("there is no join '{}'; there are {known}", name.value), "this join")
+        })?,
+    };
+    let evaluate = |expr: &Expr, map: &TextMap, values: &HashMap<String, Value>| {
         let names = |n: &str| values.get(n).cloned();
-        let scope = Scope { names: &names, time: &time, groups: RefCell::new(HashMap::new()) };
-        let out = build_expr(expr, &scope)
-            .map_err(|BuildError { message, span, help }| doc.error(map.locate(span), message, "here").with_help_opt(help));
-        groups.borrow_mut().extend(scope.groups.into_inner());
-        out
+        build_expr(expr, &Scope { names: &names, inputs: &inputs.arrays, join })
+            .map_err(|BuildError { message, span, help }| doc.error(map.locate(span), message, "here").with_help_opt(help))
     };
     for def in doc.order() {
         let v = evaluate(&def.expr, &def.map, &values)?;
@@ -162,67 +156,11 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     }
     let mut requests = Vec::new();
     for output in &doc.outputs {
-        let span = output.array.span.clone();
-        let array = match evaluate(&output.expr, &output.map, &values)? {
-            Value::Array(a) => a,
-            Value::Scalar(s) => chunkwise_ops::create::full(&[], s, s.default_dtype(), None)?,
-            _ => return Err(doc.error(span, "an output must be an array", "this is none").into()),
-        };
-        if let Some(dim) = misplaced(&mut Provenance::default(), std::iter::once(array.clone())) {
-            let message = format!(
-                "sel() takes the labels of every '{dim}' of the inputs, but its result meets an array whose '{dim}' was sliced, reversed or shifted"
-            );
-            let e = doc.error(output.array.span.clone(), message, "this output");
-            return Err(e
-                .with_help_opt(Some(format!("name the array that it should follow: sel(..., \"{dim}....\", like=that array)")))
-                .into());
-        }
-        let url =
-            Location::parse(&output.url.value, Some(base)).map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
-        if url.as_str().starts_with("http") {
-            let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
-            return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());
-        }
-        if sources.iter().any(|s| overlaps(s, &url))
-            || requests.iter().any(|r: &Request| Location::parse(&r.url, None).is_ok_and(|o| overlaps(&o, &url)))
-        {
-            return Err(doc
-                .error(output.url.span.clone(), "an output must not be, hold or lie in an input or another output", "choose another place")
-                .into());
-        }
-        let lengths =
-            |spec: &Option<Vec<(chunkwise_pipeline::Spanned<Dim>, i64)>>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
-                let Some(spec) = spec else { return Ok(None) };
-                let mut out = default;
-                for (dim, n) in spec {
-                    let axis = match &dim.value {
-                        Dim::Name(name) => array.axis_named(name),
-                        Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
-                    };
-                    let Some(axis) = axis else {
-                        return Err(doc.error(
-                            dim.span.clone(),
-                            format!("the array has no such dimension; it has {:?}", array.dims().iter().flatten().collect::<Vec<_>>()),
-                            "this dimension",
-                        ));
-                    };
-                    out[axis] = if *n < 0 { array.shape()[axis].max(1) } else { (*n).max(1) as u64 };
-                }
-                Ok(Some(out))
-            };
-        let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
-        let chunks = lengths(&output.chunks, natural.clone())?;
-        let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
-        let codec = match output.codec.as_ref().map(|c| (c.value.as_str(), c.span.clone())) {
-            None => Codec::Default,
-            Some((name, span)) => codec_named(name).ok_or_else(|| {
-                doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec")
-            })?,
-        };
-        let mut attributes = array.attributes().clone();
-        attributes.extend(output.attributes.clone());
-        requests.push(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes });
+        let value = evaluate(&output.expr, &output.map, &values)?;
+        requests.extend(outputs::requests(doc, output, value, base, &inputs)?);
     }
+    outputs::apart(doc, &requests, &inputs)?;
+    let requests: Vec<Request> = requests.into_iter().map(|(r, _)| r).collect();
     if let Some(e) = doc.spec.executor.as_ref().filter(|e| !EXECUTORS.contains(&e.value.as_str())) {
         let text = format!("there is no executor '{}'; there are {}", e.value, EXECUTORS.join(", "));
         return Err(doc.error(e.span.clone(), text, "this executor").into());
@@ -242,7 +180,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
     let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
-    Ok(Pipeline { requests, session, executor, sources, groups: groups.into_inner() })
+    Ok(Pipeline { requests, session, executor, notes: inputs.notes })
 }
 
 /// A codec by the name that people use.
@@ -256,36 +194,13 @@ pub fn codec_named(name: &str) -> Option<Codec> {
     })
 }
 
-fn overlaps(a: &Location, b: &Location) -> bool {
-    let inside = |x: &str, y: &str| x == y || x.strip_prefix(y).is_some_and(|r| r.starts_with('/'));
-    inside(a.as_str(), b.as_str()) || inside(b.as_str(), a.as_str())
-}
-
-fn time_coordinate(sources: &[Location], place: Option<(&Array, usize)>, dim: &str) -> Result<TimeCoordinate, String> {
-    let time = |c: coordinates::Coordinate| {
-        let text = |k: &str| c.meta.attributes.get(k).and_then(|v| v.as_str()).unwrap_or_default().to_string();
-        Some(TimeCoordinate { values: as_floats(&c)?, units: text("units"), calendar: text("calendar") })
-    };
-    let origin = place.map_or(Origin::Unknown, |(array, axis)| Provenance::default().of(array, axis));
-    if origin != Origin::Unknown && !origin.whole() {
-        return Err(format!(
-            "'{dim}' is no longer the dimension of an input: its indices were joined, padded or shifted against each other"
-        ));
-    }
-    let found = match origin {
-        Origin::Unknown => coordinates::groups_of(sources).into_iter().find_map(|g| coordinates::read(&g.join(dim)).and_then(time)),
-        _ => coordinates::moved(&origin, dim, sources).and_then(time),
-    };
-    found.ok_or_else(|| format!("there is no coordinate array '{dim}' beside the inputs, which says the time of each index"))
-}
-
 impl Pipeline {
     /// Plans it. Nothing is written.
     pub fn plan(&self) -> Result<Plan, Error> {
         self.session.plan(&self.requests)
     }
 
-    /// Runs its plan, as [`Session::run_on`], and writes coordinates and the metadata of groups beside the outputs.
+    /// Runs its plan, as [`Session::run_on`].
     pub fn run_on(
         &self,
         choice: &Choice,
@@ -295,45 +210,16 @@ impl Pipeline {
         cancel: &AtomicBool,
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
-        let report = Session::run_arrays(choice, plan, workers, options, cancel, events)?;
-        self.finish()?;
-        Ok(report)
-    }
-
-    /// Writes coordinates and group metadata beside the outputs.
-    pub fn finish(&self) -> Result<(), Error> {
-        let mut groups = Vec::new();
-        for r in &self.requests {
-            let mut sources = self.sources.clone();
-            sources.extend(stored_sources(&r.array));
-            groups.extend(coordinates::finish(&Location::parse(&r.url, None)?, &r.array, &sources, &self.groups)?);
-        }
-        coordinates::consolidate_all(groups)
+        Session::run_on(choice, plan, workers, options, cancel, events)
     }
 
     /// A pipeline of arrays that were made without a file.
     pub fn of(session: Session, requests: Vec<Request>) -> Pipeline {
-        let (mut sources, mut seen) = (Vec::new(), HashSet::new());
-        let mut stack: Vec<Array> = requests.iter().map(|r| r.array.clone()).collect();
-        while let Some(a) = stack.pop() {
-            if seen.insert(a.id()) {
-                sources.extend(stored_sources(&a));
-                stack.extend(a.inputs().iter().cloned());
-            }
-        }
-        Pipeline { sources, requests, session, executor: ExecutorSpec::default(), groups: HashMap::new() }
+        Pipeline { requests, session, executor: ExecutorSpec::default(), notes: Vec::new() }
     }
 
     /// A pipeline of one array that is copied.
     pub fn copy(session: Session, request: Request) -> Pipeline {
-        let executor = ExecutorSpec::default();
-        Pipeline { sources: stored_sources(&request.array), requests: vec![request], session, executor, groups: HashMap::new() }
-    }
-}
-
-fn stored_sources(array: &Array) -> Vec<Location> {
-    match array.definition() {
-        Definition::Stored(s) => Location::parse(&s.url, None).into_iter().collect(),
-        _ => Vec::new(),
+        Pipeline::of(session, vec![request])
     }
 }

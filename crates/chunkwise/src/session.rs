@@ -1,15 +1,15 @@
 //! Planning and running inside one budget.
 
-use crate::coordinates;
 use chunkwise_executor::{Choice, Driver, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
-use chunkwise_planner::{Fusion, PlannerError, Request};
+use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit};
 use chunkwise_storage::{Location, StorageError};
 use chunkwise_task::TaskError;
 use chunkwise_types::StoreOptions;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// Bytes of the allowed memory that are kept for the program itself: code, runtime, thread stacks, allocator slack.
 pub const RESERVED: u64 = 64 << 20;
@@ -45,7 +45,11 @@ pub enum Error {
 pub struct Session {
     spec: PlanSpec,
     fusion: Fusion,
+    planning: Duration,
 }
+
+/// How long planning may take, if nobody says otherwise. It takes milliseconds; a graph of many thousands of operations takes seconds.
+pub const PLANNING: Duration = Duration::from_secs(60);
 
 impl Session {
     /// `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).
@@ -59,13 +63,18 @@ impl Session {
             )));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
-        Ok(Session { spec, fusion: Fusion::On })
+        Ok(Session { spec, fusion: Fusion::On, planning: PLANNING })
     }
 
     /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
     /// want them apart.
     pub fn with_fusion(self, fusion: Fusion) -> Session {
         Session { fusion, ..self }
+    }
+
+    /// How long planning may take, instead of [`PLANNING`]. Then it fails, with the pass that it was in.
+    pub fn with_planning_limit(self, planning: Duration) -> Session {
+        Session { planning, ..self }
     }
 
     /// Says how object stores are reached, by URL prefix: in this process from now on, and in every plan that is made.
@@ -108,7 +117,10 @@ impl Session {
     /// # Ok::<(), chunkwise::Error>(())
     /// ```
     pub fn plan(&self, requests: &[Request]) -> Result<Plan, Error> {
-        Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion)?)
+        // The planner has no clock, so that a plan cannot depend on one.
+        let began = Instant::now();
+        let limit = TimeLimit { most: self.planning, passed: &|| began.elapsed() };
+        Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion, limit)?)
     }
 
     /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
@@ -126,20 +138,6 @@ impl Session {
     /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the
     /// plan or the results, so a run can be resumed on another executor.
     pub fn run_on(
-        choice: &Choice,
-        plan: Plan,
-        workers: Option<usize>,
-        options: &RunOptions,
-        cancel: &AtomicBool,
-        events: &mut dyn FnMut(&Event),
-    ) -> Result<RunReport, Error> {
-        let report = Session::run_arrays(choice, plan, workers, options, cancel, events)?;
-        coordinates::make_groups(&report.outputs)?;
-        Ok(report)
-    }
-
-    /// As [`Session::run_on`], without the metadata of the groups that the outputs are in.
-    pub(crate) fn run_arrays(
         choice: &Choice,
         plan: Plan,
         workers: Option<usize>,

@@ -45,6 +45,9 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
         LoadError::Pipeline(p) => Report::new(p),
         LoadError::Other(e) => miette!("{e}"),
     })?;
+    for note in &pipeline.notes {
+        eprintln!("note: {note}");
+    }
     let plan = pipeline.plan().map_err(say)?;
     Ok((plan, Some(pipeline)))
 }
@@ -122,7 +125,10 @@ pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
 }
 
 pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs) -> Outcome {
-    let (plan, _) = prepare(path, limits)?;
+    let (plan, pipeline) = prepare(path, limits)?;
+    // What a run costs there is of no interest to those who run it elsewhere.
+    let spec = pipeline.as_ref().map_or("threads", |p| p.executor.name.as_str());
+    let lambda = limits.function.is_some() || limits.executor.as_deref().unwrap_or(spec) == "lambda";
     match format {
         "json" => outln!("{}", serde_json::to_string_pretty(&plan).map_err(|e| miette!("{e}"))?),
         "dot" => out!("{}", chunkwise::report::dot(&plan)),
@@ -131,10 +137,10 @@ pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, co
             let projected = cost::projected(&plan, costs);
             out!("{}", chunkwise::report::table(&plan));
             match &projected {
-                Ok((projection, _)) => out!("{}", projection.summary()),
+                Ok((projection, _)) if lambda || cost => out!("{}", projection.summary()),
                 // Plans are also looked at by those who pay nobody.
-                Err(e) if !cost => outln!("no cost is projected: {e}"),
-                Err(_) => {}
+                Err(e) if lambda && !cost => outln!("no cost is projected: {e}"),
+                _ => {}
             }
             if explain {
                 out!("\n{}", chunkwise::report::explain(&plan));
@@ -255,7 +261,15 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn functions() -> Outcome {
+pub(crate) fn functions(name: Option<&str>) -> Outcome {
+    if let Some(name) = name {
+        let Some(signature) = chunkwise::pipeline::signature(name) else {
+            let near = chunkwise::pipeline::function_like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            return Err(miette!("there is no function '{name}'{near}"));
+        };
+        outln!("{signature}");
+        return Ok(());
+    }
     for (_, signature) in FUNCTIONS {
         outln!("{signature}");
     }

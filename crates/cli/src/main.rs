@@ -32,7 +32,7 @@ struct Cli {
 #[derive(clap::Args, Clone)]
 pub(crate) struct Limits {
     /// What the whole process may use, everything included, such as 500MB or 2GiB.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     allowed_mem: Option<chunkwise::ByteSize>,
     /// Where intermediates and reports are kept (a path or URL).
     #[arg(long)]
@@ -204,8 +204,11 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// List the functions of the expression language.
-    Functions,
+    /// List the functions of the expression language, or say how one of them is called.
+    Functions {
+        /// A function.
+        name: Option<String>,
+    },
     /// Print the JSON Schema of plans.
     PlanSchema,
     /// Print completions for a shell.
@@ -271,7 +274,7 @@ fn main() -> ExitCode {
         Command::Worker(args) => return worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store),
         Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),
-        Command::Functions => commands::functions(),
+        Command::Functions { name } => commands::functions(name.as_deref()),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -3,6 +3,7 @@
 use crate::checksums::{self, Sums};
 use crate::executors::Executor;
 use crate::function::CANCELLED;
+use crate::groups;
 use crate::lease::Lease;
 use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
@@ -82,12 +83,21 @@ pub(crate) struct Begun {
     pub resumed: bool,
 }
 
+/// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
+const OVERWRITES: &str = "overwrites.json";
+
+/// True if the run was begun to replace what there is.
+fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
+    Ok(Store::open(&ctx.run_dir)?.size(OVERWRITES)?.is_some())
+}
+
 /// Prepares outputs and the folder of a run.
 pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
     let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
     let (done, have) = if resumed {
+        groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
         store.delete(CANCELLED)?;
         resume::finished(ctx, read_reports(&ctx.run_dir)?)?
     } else {
@@ -104,6 +114,8 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
                 replaced.push(Some(*name));
             }
         }
+        // Before anything is deleted or computed.
+        groups::check(&ctx.plan, overwrite)?;
         // And what is left of another run of this plan.
         replaced.push(None);
         let deleted = at_once(&replaced, |what| match what {
@@ -115,10 +127,14 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
+    if overwrite {
+        store.put(OVERWRITES, &b"{}"[..])?;
+    }
     Ok(Begun { done, have, resumed })
 }
 
-/// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata.
+/// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
+/// coordinates and metadata of their groups.
 pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
     let names = outputs(ctx);
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
@@ -142,7 +158,7 @@ pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)
         published?;
         tell(&ctx.array_location(name).to_string());
     }
-    Ok(())
+    groups::publish(&ctx.plan, overwrites(ctx)?)
 }
 
 impl Driver {

@@ -12,6 +12,14 @@ pub enum RunError {
         /// Its URL.
         url: String,
     },
+    /// The outputs do not fit into a group that is there.
+    #[error("the outputs cannot go into the group '{url}': {detail}")]
+    Group {
+        /// The group.
+        url: String,
+        /// Why, and what can be done.
+        detail: String,
+    },
     /// Cancelled by the user.
     #[error("cancelled; run it again with --resume to go on where it stopped")]
     Cancelled,

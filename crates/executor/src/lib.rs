@@ -11,6 +11,7 @@ mod error;
 mod event;
 mod executors;
 pub mod function;
+pub mod groups;
 mod lease;
 mod log;
 mod readiness;

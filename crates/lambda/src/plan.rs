@@ -16,7 +16,7 @@ use std::path::Path;
 /// Bytes of a pipeline, at most.
 const MAX_PIPELINE: u64 = 1 << 20;
 
-/// A pipeline as it was planned, kept beside its plan: to finish a run, the coordinates of its outputs are needed.
+/// A pipeline as it was planned, kept beside its plan: for people who look at the run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
@@ -59,12 +59,6 @@ impl Kept {
             set: self.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         };
         Ok(load_text(&self.text, Path::new(&self.path), &overrides)?)
-    }
-
-    /// The one that is kept beside a plan.
-    pub fn read(run: &Location) -> Result<Option<Kept>, Failure> {
-        let Some(data) = Store::open(run)?.get(PIPELINE)? else { return Ok(None) };
-        serde_json::from_slice(&data).map(Some).map_err(|e| Failure::refused(format!("'{}' cannot be read: {e}", run.join(PIPELINE))))
     }
 }
 

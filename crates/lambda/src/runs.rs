@@ -1,7 +1,6 @@
 //! `status`, `finish`, `cancel` and `clean`: what is asked of a run as a whole.
 
 use crate::failure::Failure;
-use crate::plan::Kept;
 use chunkwise::detached;
 use chunkwise::executor::function::{
     ANSWER_FORMAT, CancelAnswer, CancelEvent, CleanAnswer, CleanEvent, FinishAnswer, FinishEvent, StatusAnswer, StatusEvent,
@@ -40,8 +39,7 @@ pub fn status(e: &StatusEvent) -> Result<StatusAnswer, Failure> {
 /// Publishes the outputs.
 pub fn finish(e: &FinishEvent) -> Result<FinishAnswer, Failure> {
     let context = open(&e.plan, &e.hash)?;
-    let pipeline = Kept::read(&context.run_dir)?.map(|k| k.load()).transpose()?;
-    let outputs = detached::finish(&context, pipeline.as_ref(), e.keep)?;
+    let outputs = detached::finish(&context, e.keep)?;
     Ok(FinishAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone(), outputs })
 }
 

@@ -18,6 +18,25 @@ pub struct DateTime {
     pub dayofyear: u16,
 }
 
+impl DateTime {
+    /// Year, month, day, hour, minute and second: what dates are ordered by.
+    pub fn fields(&self) -> [f64; 6] {
+        [self.year as f64, self.month.into(), self.day.into(), self.hour.into(), self.minute.into(), self.second]
+    }
+}
+
+impl std::fmt::Display for DateTime {
+    /// `1999-12-31`, and the time of day if it is not midnight.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)?;
+        match (self.hour, self.minute, self.second) {
+            (0, 0, 0.0) => Ok(()),
+            (h, m, s) if s == s.trunc() => write!(f, " {h:02}:{m:02}:{s:02}"),
+            (h, m, s) => write!(f, " {h:02}:{m:02}:{s:09.6}"),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Calendar {
     Standard,
@@ -204,6 +223,34 @@ pub fn decode(values: &[f64], units: &str, calendar: &str) -> Result<Vec<DateTim
         Ok(DateTime { year, month, day: dom, hour: (minutes / 60) as u8, minute: (minutes % 60) as u8, second, dayofyear })
     };
     values.iter().enumerate().map(one).collect()
+}
+
+/// The number that a date is: the inverse of [`decode`]. Of a date, the fields are year, month, day, hour, minute and second.
+///
+/// ```
+/// use chunkwise_ops::calendar::{decode, encode};
+/// let n = encode([2001.0, 3.0, 1.0, 6.0, 0.0, 0.0], "hours since 2001-01-01", "noleap")?;
+/// assert_eq!(n, 59.0 * 24.0 + 6.0);
+/// assert_eq!(decode(&[n], "hours since 2001-01-01", "noleap")?[0].month, 3);
+/// # Ok::<(), String>(())
+/// ```
+pub fn encode(fields: [f64; 6], units: &str, calendar: &str) -> Result<f64, String> {
+    let kind = Calendar::parse(calendar)?;
+    let (scale, first, offset) = parse_units(units, kind)?;
+    let [year, month, day, hour, minute, second] = fields;
+    let (year, month, day) = (year as i64, month as i64, day as i64);
+    let julian = kind == Calendar::Julian || kind == Calendar::Standard && (year, month, day) < (1582, 10, 15);
+    if !(1..=12).contains(&month) || day < 1 || day > kind.month_days(year, month as usize - 1, julian) {
+        let name = if calendar.is_empty() { "standard" } else { calendar };
+        return Err(format!("the calendar '{name}' has no day {year:04}-{month:02}-{day:02}"));
+    }
+    let days = kind.day_number(year, month, day) - first;
+    Ok((days as f64 * 86400.0 + (hour * 3600.0 + minute * 60.0 + second - offset)) / scale)
+}
+
+/// Times in some units told in others: the same dates, in the calendar of either.
+pub fn convert(values: &[f64], units: &str, calendar: &str, to: &str, to_calendar: &str) -> Result<Vec<f64>, String> {
+    decode(values, units, calendar)?.iter().map(|d| encode(d.fields(), to, to_calendar)).collect()
 }
 
 /// The parts of a date that can be grouped by.

@@ -4,6 +4,7 @@
 //! are contracted at a time, those first that leave the smallest result. A pair that sums nothing is a broadcast product, and a
 //! pair whose labels are all shared is a sum of such a product; only the others are matrix products.
 
+use crate::coords::{Coord, Coords, Labels, merge};
 use crate::elementwise::{astype, elementwise};
 use crate::linalg::contract;
 use crate::manipulate::{expand_dims, permute_dims, squeeze};
@@ -11,6 +12,7 @@ use crate::reduce::reduce;
 use crate::{Array, OpError, create};
 use chunkwise_kernels::{ElementOp, ReduceOp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Labels from here on are the axes that `...` stands for, counted from the last one.
 const ELLIPSIS: u32 = 1 << 24;
@@ -165,6 +167,30 @@ fn product(a: &Term, b: &Term, all: &[u32], kept: Vec<u32>) -> Result<Term, OpEr
     Term { array, labels: all.to_vec() }.summed(&kept)
 }
 
+/// The coordinates of the axes that are left. Axes of one label must have the same.
+fn labelled(operands: &[Array], inputs: &[Vec<u32>], out: &[u32], dims: &[Option<String>]) -> Result<Coords, OpError> {
+    let mut known: BTreeMap<u32, Arc<Coord>> = BTreeMap::new();
+    let mut lists: Vec<Coords> = Vec::new();
+    for (array, labels) in operands.iter().zip(inputs) {
+        for (i, l) in labels.iter().enumerate() {
+            let index = array.dims()[i].as_deref().and_then(|d| array.index_of(d)).filter(|c| c.labels != Labels::Lost && c.len() != 1);
+            let Some(c) = index else { continue };
+            let first = known.entry(*l).or_insert_with(|| c.clone());
+            if let Some(difference) = first.difference(c).filter(|_| first.name == c.name) {
+                return bad(format!("the labels of '{}' differ: {difference} ({} and {})", c.name, first.summary(), c.summary()));
+            }
+        }
+        let stays = |d: &String| {
+            let here = |(i, l): (usize, &u32)| {
+                array.dims()[i].as_ref() == Some(d) && out.iter().zip(dims).any(|(o, n)| o == l && n.as_ref() == Some(d))
+            };
+            labels.iter().enumerate().any(here)
+        };
+        lists.push(array.coords().iter().filter(|c| c.own_dims().iter().all(stays)).cloned().collect());
+    }
+    Ok(merge(&lists))
+}
+
 /// Sums of products in index notation, as `numpy.einsum`.
 ///
 /// `subscripts` are the labels of every operand's axes, separated by commas, and after `->` those of the output; without `->` the
@@ -192,7 +218,7 @@ pub fn einsum(subscripts: &str, operands: &[Array]) -> Result<Array, OpError> {
 
     let (mut lengths, mut names): (BTreeMap<u32, u64>, BTreeMap<u32, String>) = Default::default();
     let mut terms = Vec::new();
-    for (array, labels) in operands.iter().zip(inputs) {
+    for (array, labels) in operands.iter().zip(inputs.clone()) {
         for (i, &l) in labels.iter().enumerate() {
             let n = array.shape()[i];
             let known = lengths.entry(l).or_insert(n);
@@ -244,5 +270,7 @@ pub fn einsum(subscripts: &str, operands: &[Array]) -> Result<Array, OpError> {
         let dim = names.get(l).cloned();
         dims.push(dim.filter(|d| !dims.iter().flatten().any(|x| x == d)));
     }
-    Ok(array.with_dims(dims))
+    let array = array.with_dims(dims.clone());
+    let coords = labelled(operands, &inputs, &out, &dims)?;
+    Ok(if coords.is_empty() { array } else { array.with_coords(coords) })
 }

@@ -1,6 +1,6 @@
 //! Element-wise functions: NumPy 2 promotion with weak Python scalars, and broadcasting.
 
-use crate::{Array, OpError};
+use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, Create, ElementOp, Kernel, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
 
@@ -81,13 +81,15 @@ pub fn broadcast_shape(operation: &str, shapes: &[&[u64]]) -> Result<Vec<u64>, O
 
 /// The names of the axes of a broadcast, aligned from the last axis; two names for one axis are an error.
 fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Option<String>>, OpError> {
-    let mut out: Vec<Option<String>> = vec![None; rank];
+    let mut out: Vec<(Option<String>, u64)> = vec![(None, 1); rank];
     for a in arrays {
-        for (i, name) in a.dims().iter().enumerate() {
+        for (i, (name, &n)) in a.dims().iter().zip(a.shape()).enumerate() {
             let slot = &mut out[rank - a.rank() + i];
-            match (&*slot, name) {
-                (None, Some(n)) => *slot = Some(n.clone()),
-                (Some(x), Some(y)) if x != y && a.shape()[i] != 1 => {
+            match (&slot.0, name) {
+                (None, Some(_)) => slot.0.clone_from(name),
+                // An axis of length 1 is broadcast, and has the name of the one that it meets.
+                (Some(x), Some(y)) if x != y && slot.1 == 1 && n != 1 => slot.0.clone_from(name),
+                (Some(x), Some(y)) if x != y && n != 1 => {
                     return Err(OpError::new(
                         operation,
                         format!("axes '{x}' and '{y}' meet; align them with permute_dims or expand_dims first"),
@@ -95,15 +97,30 @@ fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Op
                 }
                 _ => {}
             }
+            slot.1 = slot.1.max(n);
         }
     }
-    Ok(out)
+    Ok(out.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Applies an element-wise function.
 ///
+/// A scalar takes the dtype of the arrays that it meets, and it must fit it; comparisons are exact for every scalar.
+///
+/// ```
+/// use chunkwise_kernels::ElementOp;
+/// use chunkwise_ops::{create, elementwise::elementwise};
+/// use chunkwise_types::{DType, Scalar};
+/// let u = create::full(&[3], Scalar::Int(7), DType::UInt8, None)?;
+/// let error = elementwise(ElementOp::Add, &[(&u).into(), Scalar::Int(300).into()]).unwrap_err();
+/// assert!(error.to_string().contains("300 does not fit the dtype uint8"));
+/// assert!(elementwise(ElementOp::Greater, &[(&u).into(), Scalar::Int(-1).into()]).is_ok());
+/// # Ok::<(), chunkwise_ops::OpError>(())
+/// ```
+///
 /// # Errors
-/// If the number of arguments is wrong, the shapes do not broadcast, the dimension names clash, or a dtype is not accepted.
+/// If the number of arguments is wrong, the shapes do not broadcast, the dimension names clash, a dtype is not accepted, or a scalar does
+/// not fit the dtype that it takes.
 pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     let name = op.name();
     if args.len() != op.arity() {
@@ -126,6 +143,7 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
         })
         .collect();
     let (casts, out) = op.result_dtype(&dtypes).map_err(|e| OpError::new(name, e.to_string()))?;
+    let (op, args) = literal::settle(op, args, &casts)?;
     let shapes: Vec<&[u64]> = arrays.iter().map(|a| a.shape()).collect();
     let shape = broadcast_shape(name, &shapes)?;
     let dims = merged_dims(name, &arrays, shape.len())?;
@@ -156,9 +174,21 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     Array::apply(Kernel::Element { function: op }, &inputs, ArrayType::new(out, shape), chunks, dims, name)
 }
 
-/// Values limited to `low..=high`; either may be absent.
+/// Values limited to `low..=high`; either may be absent. An integer bound that no value of the dtype exceeds limits nothing, as in NumPy.
 pub fn clip(a: &Array, low: Option<Operand>, high: Option<Operand>) -> Result<Array, OpError> {
     let mut out = a.clone();
+    let range = a.dtype().integer_range();
+    let beyond = |bound: &Operand, high: bool| match (bound, range) {
+        (Operand::Scalar(Scalar::Int(v)), Some((least, greatest))) => {
+            if high {
+                *v >= greatest
+            } else {
+                *v <= least
+            }
+        }
+        _ => false,
+    };
+    let (low, high) = (low.filter(|v| !beyond(v, false)), high.filter(|v| !beyond(v, true)));
     if let Some(low) = low {
         out = elementwise(ElementOp::Maximum, &[Operand::Array(out), low])?;
     }

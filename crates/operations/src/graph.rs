@@ -1,6 +1,7 @@
 //! The expression graph.
 
 use crate::OpError;
+use crate::coords::{Coord, Coords, fitting, follow};
 use chunkwise_kernels::{ArrayType, Kernel, Node};
 use chunkwise_types::{ChunkGrid, DType};
 use serde_json::{Map, Value};
@@ -20,6 +21,8 @@ struct Inner {
     dims: Vec<Option<String>>,
     operation: String,
     attributes: Arc<Map<String, Value>>,
+    coords: Arc<Coords>,
+    missing: bool,
 }
 
 /// What defines an array.
@@ -56,7 +59,10 @@ impl Array {
         debug_assert_eq!(chunks.shape(), ty.shape, "{operation}");
         debug_assert_eq!(dims.len(), ty.shape.len(), "{operation}");
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into(), attributes: Arc::default() }))
+        let attributes = Arc::default();
+        let missing = inputs.iter().any(|a| a.0.missing);
+        let coords = Arc::default();
+        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into(), attributes, coords, missing }))
     }
 
     /// A copy of the node under a new identity, changed.
@@ -71,6 +77,8 @@ impl Array {
             dims: i.dims.clone(),
             operation: i.operation.clone(),
             attributes: i.attributes.clone(),
+            coords: i.coords.clone(),
+            missing: i.missing,
         };
         change(&mut inner);
         Array(Arc::new(inner))
@@ -98,19 +106,67 @@ impl Array {
         if ty.shape.iter().try_fold(ty.dtype.size(), |a, &n| a.checked_mul(n)).is_none_or(|n| n > 1 << 62) {
             return Err(OpError::new(operation, format!("a result of shape {:?} is too large", ty.shape)));
         }
-        Ok(Self::make(Definition::Apply(kernel), inputs.iter().map(|&a| a.clone()).collect(), ty, chunks, dims, operation))
+        let coords = follow(&kernel, inputs, &dims, &ty.shape);
+        let out = Self::make(Definition::Apply(kernel), inputs.iter().map(|&a| a.clone()).collect(), ty, chunks, dims, operation);
+        Ok(if coords.is_empty() { out } else { out.with_coords(coords) })
     }
 
     /// The same elements, to be stored in another chunk grid on the way.
     pub fn rechunked(&self, chunks: ChunkGrid) -> Array {
         let out = Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk");
-        out.changed(|i| i.attributes = self.0.attributes.clone())
+        out.changed(|i| (i.attributes, i.coords) = (self.0.attributes.clone(), self.0.coords.clone()))
     }
 
-    /// The same array under other dimension names.
+    /// The same array under other dimension names. Coordinates along dimensions that it no longer has are left out.
     pub fn with_dims(&self, dims: Vec<Option<String>>) -> Array {
         debug_assert_eq!(dims.len(), self.rank());
-        self.changed(|i| i.dims = dims)
+        let coords = fitting(self.coords().to_vec(), &dims, self.shape());
+        self.changed(|i| (i.dims, i.coords) = (dims, Arc::new(coords)))
+    }
+
+    /// The same array with its dimensions, and their indices, renamed.
+    pub fn renamed(&self, dims: Vec<Option<String>>) -> Array {
+        let new = |old: &str| self.axis_named(old).and_then(|i| dims.get(i).cloned().flatten());
+        let coords = self.coords().iter().map(|c| Arc::new(c.renamed(&new))).collect();
+        self.with_dims(dims).with_coords(coords)
+    }
+
+    /// The same array with these coordinates, of which those are left out that do not fit its dimensions.
+    pub fn with_coords(&self, coords: Coords) -> Array {
+        let coords = Arc::new(fitting(coords, self.dims(), self.shape()));
+        self.changed(|i| i.coords = coords)
+    }
+
+    /// The same array with a coordinate more, or instead of the one of that name.
+    pub fn with_coord(&self, coord: Coord) -> Array {
+        let mut coords: Coords = self.coords().iter().filter(|c| c.name != coord.name).cloned().collect();
+        coords.push(Arc::new(coord));
+        self.with_coords(coords)
+    }
+
+    /// The same array, of which it is known that NaN stands for a missing value: reductions leave it out.
+    pub fn with_missing(&self) -> Array {
+        self.changed(|i| i.missing = true)
+    }
+
+    /// True if NaN stands for a missing value, because the array comes from stored values that have such.
+    pub fn has_missing(&self) -> bool {
+        self.0.missing
+    }
+
+    /// The coordinates.
+    pub fn coords(&self) -> &Coords {
+        &self.0.coords
+    }
+
+    /// A coordinate by its name.
+    pub fn coord(&self, name: &str) -> Option<&Arc<Coord>> {
+        self.coords().iter().find(|c| c.name == name)
+    }
+
+    /// The labels of a dimension.
+    pub fn index_of(&self, dim: &str) -> Option<&Arc<Coord>> {
+        self.coord(dim).filter(|c| c.is_index())
     }
 
     /// The same array under another word of the user's for what made it.

@@ -38,9 +38,9 @@ pub enum GroupOp {
     Var(f64),
     /// The square root of the variance.
     Std(f64),
-    /// The least member, NaN (integers: 0) without; not for complex numbers.
+    /// The least member, NaN without; not for complex numbers. Integers and bool have no NaN, so every group must have a member.
     Min,
-    /// The greatest member, NaN (integers: 0) without; not for complex numbers.
+    /// The greatest member, otherwise as the least.
     Max,
     /// The number of members that are not NaN, int64.
     Count,
@@ -124,6 +124,22 @@ fn filled(a: &Array, value: f64) -> Result<Array, OpError> {
     elementwise(ElementOp::Where, &[(&nan).into(), Scalar::Float(value).into(), a.into()])
 }
 
+/// Refuses groups without members where nothing can stand for them.
+fn every_group_has_a_member(a: &Array, by: Groups<'_>, operation: &str) -> Result<(), OpError> {
+    let used: HashSet<i64> = by.labels.iter().copied().collect();
+    match (0..by.count as i64).find(|g| !used.contains(g)) {
+        None => Ok(()),
+        Some(group) => Err(OpError::new(
+            operation,
+            format!(
+                "group {group} has no members, and {} has no missing value to stand for its result; \
+                 astype(x, \"float64\") gives NaN there, and labels without gaps leave the group out",
+                a.dtype()
+            ),
+        )),
+    }
+}
+
 fn variance(a: &Array, by: Groups<'_>, correction: f64, skip_nan: bool, operation: &str) -> Result<Array, OpError> {
     if a.dtype().kind() == DTypeKind::Complex {
         // NaN in one part makes the element NaN, so both parts must leave it out.
@@ -158,7 +174,8 @@ fn variance(a: &Array, by: Groups<'_>, correction: f64, skip_nan: bool, operatio
 /// ```
 ///
 /// # Errors
-/// If there is not one label for each index, a label is not below the number of groups, or the dtype has no such reduction.
+/// If there is not one label for each index, a label is not below the number of groups, the dtype has no such reduction, or a group
+/// without members has no value in the dtype.
 pub fn groupby(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> Result<Array, OpError> {
     let name = function.name();
     let bad = |p: String| Err(OpError::new(name, p));
@@ -171,6 +188,9 @@ pub fn groupby(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> 
     }
     if let Some(l) = by.labels.iter().find(|&&l| l < -1 || l >= by.count as i64) {
         return bad(format!("the label {l} is neither a group below {} nor -1 for none", by.count));
+    }
+    if matches!(function, GroupOp::Min | GroupOp::Max) && !a.dtype().is_inexact() {
+        every_group_has_a_member(a, by, name)?;
     }
     let inexact = a.dtype().is_inexact();
     let skip = skip_nan && inexact;

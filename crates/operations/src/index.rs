@@ -123,7 +123,47 @@ pub fn take(a: &Array, indices: &[i64], axis: usize) -> Result<Array, OpError> {
     sliced(a, axis, AxisMap::Take(list), len, AxisChunks::regular(len, size))
 }
 
-/// NumPy's basic indexing, and one-dimensional lists of integers.
+/// Refuses an index by position that NumPy reads in another way than a table's rows and columns would be.
+///
+/// It pairs several lists up and takes single points, and where a slice keeps a list apart from a number it moves the axis of the list to
+/// the front. By dimension name neither happens to anyone, so such an index needs no check.
+///
+/// ```
+/// use chunkwise_ops::index::{Index, unambiguous};
+/// assert!(unambiguous(&[Index::At(0), Index::Take(vec![1, 2])]).is_ok());
+/// assert!(unambiguous(&[Index::Take(vec![0, 1]), Index::Take(vec![2, 3])]).is_err());
+/// assert!(unambiguous(&[Index::At(0), Index::Ellipsis, Index::Take(vec![1, 2])]).is_err());
+/// ```
+///
+/// # Errors
+/// If there are several lists, or a list comes after a slice and a number is not beside it.
+pub fn unambiguous(items: &[Index]) -> Result<(), OpError> {
+    let list = |i: &Index| matches!(i, Index::Take(_));
+    let keeps = |i: &Index| !list(i) && !matches!(i, Index::At(_));
+    let Some(first) = items.iter().position(list) else { return Ok(()) };
+    let refuse = |problem: &str| Err(OpError::new("index", problem));
+    if items.iter().filter(|i| list(i)).count() > 1 {
+        return refuse(
+            "an index takes one list, because several can be read in two ways; for every combination index one axis at a time, such as \
+             x[[0, 1]][:, [2, 3]] (NumPy would pair the lists up and take single points)",
+        );
+    }
+    // From the first to the last of the list and the numbers.
+    let ends = (items.iter().position(|i| !keeps(i)), items.iter().rposition(|i| !keeps(i)));
+    let apart = if let (Some(from), Some(to)) = ends { items[from..=to].iter().any(keeps) } else { false };
+    if apart && items[..first].iter().any(keeps) {
+        return refuse(
+            "a list and a number with a slice between them can be read in two ways; index one axis at a time, such as x[0][:, [1, 2]] \
+             (NumPy would move the axis of the list to the front)",
+        );
+    }
+    Ok(())
+}
+
+/// NumPy's basic indexing, and one-dimensional lists of integers, each along its own axis.
+///
+/// # Errors
+/// If there are too many indices, or one is out of bounds.
 pub fn index(a: &Array, items: &[Index]) -> Result<Array, OpError> {
     let used = items.iter().filter(|i| !matches!(i, Index::NewAxis | Index::Ellipsis)).count();
     if used > a.rank() {

@@ -2,7 +2,7 @@
 
 use crate::elementwise::{astype, elementwise};
 use crate::manipulate::{expand_dims, squeeze};
-use crate::{Array, OpError};
+use crate::{Array, Labels, OpError};
 use chunkwise_kernels::{ArrayType, Contract, ElementOp, Kernel};
 use chunkwise_types::ChunkGrid;
 
@@ -22,6 +22,16 @@ pub fn contract(a: &Array, b: &Array, ia: &[u32], ib: &[u32], out: &[u32], opera
                 a.shape()[i],
                 b.shape()[j]
             )));
+        }
+    }
+    for (i, l) in ia.iter().enumerate() {
+        let Some(j) = ib.iter().position(|x| x == l) else { continue };
+        let index = |x: &Array, k: usize| x.dims()[k].as_deref().and_then(|d| x.index_of(d)).filter(|c| c.labels != Labels::Lost).cloned();
+        if let (Some(x), Some(y)) = (index(a, i), index(b, j))
+            && x.name == y.name
+            && let Some(difference) = x.difference(&y)
+        {
+            return Err(bad(format!("the labels of '{}' differ: {difference} ({} and {})", x.name, x.summary(), y.summary())));
         }
     }
     let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use crate::elementwise::{astype, elementwise};
 use crate::index::{gather, slice, zero};
-use crate::{Array, OpError};
+use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, AxisMap, ElementOp, Kernel, PadMode, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
 
@@ -112,6 +112,9 @@ fn nominal(chunks: &AxisChunks) -> u64 {
 }
 
 /// Elements added before and after along every axis.
+///
+/// # Errors
+/// If there is not a width for each axis, or the constant does not fit the dtype.
 pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Result<Array, OpError> {
     if widths.len() != a.rank() {
         return Err(OpError::new("pad", format!("{} widths for {} axes", widths.len(), a.rank())));
@@ -119,6 +122,9 @@ pub fn pad(a: &Array, widths: &[(u64, u64)], mode: PadMode, fill: Scalar) -> Res
     let empty = widths.iter().zip(a.shape()).any(|(&(x, y), &n)| n == 0 && x + y > 0);
     if empty && mode != PadMode::Constant {
         return Err(OpError::new("pad", "an axis of length zero can only be padded with a constant"));
+    }
+    if mode == PadMode::Constant {
+        literal::check(fill, a.dtype(), "pad", literal::convert)?;
     }
     let mut shape = a.shape().to_vec();
     let mut chunks = a.chunks().clone();
@@ -192,7 +198,8 @@ pub fn diff(a: &Array, n: u64, axis: usize) -> Result<Array, OpError> {
     let op = if a.dtype() == chunkwise_types::DType::Bool { ElementOp::NotEqual } else { ElementOp::Subtract };
     (0..n.min(1024)).try_fold(a.clone(), |a, _| {
         let (later, earlier) = (slice(&a, axis, Some(1), None, None)?, slice(&a, axis, None, Some(-1), None)?);
-        elementwise(op, &[(&later).into(), (&earlier).into()])
+        // The label of a difference is that of the later element, as in xarray.
+        Ok(elementwise(op, &[(&later).into(), (&earlier).into()])?.with_coords(later.coords().clone()))
     })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! `mean` is a sum divided by a count; `var` merges (count, mean, M2) states (Chan, Golub and LeVeque 1983) in one pass; the `nan`
 //! family replaces NaN by the neutral element first. Everything fuses into one stage.
+//!
+//! Whether NaN counts is the caller's choice; [`skipna_default`] is the choice of who makes none.
 
 use crate::elementwise::{astype, elementwise};
 use crate::index::item;
@@ -38,6 +40,12 @@ fn raw(a: &Array, function: ReduceOp, axes: &[usize], dtype: DType, operation: &
     Array::apply(kernel, &[a], ArrayType::new(dtype, shape), ChunkGrid(chunks), dims, operation)
 }
 
+/// What the reductions do with NaN if nobody says: false is NumPy's rule, by which one NaN makes the result NaN; true leaves NaN out, as xarray
+/// does, where NaN stands for missing values that were stored.
+pub fn skipna_default(a: &Array) -> bool {
+    a.has_missing()
+}
+
 /// One of the plain reductions: sum, prod, min, max, any, all, count_nonzero, argmin, argmax.
 pub fn reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
     let name = function.name();
@@ -65,11 +73,21 @@ pub fn mean(a: &Array, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, 
     restore(astype(&mean, out)?, &axes, keepdims)
 }
 
-/// The variance with `correction` degrees of freedom taken off; `skip_nan` leaves NaN out.
+/// The variance with `correction` degrees of freedom taken off; `skip_nan` leaves NaN out, and is NaN where too few elements remain.
+///
+/// A complex number is NaN if one of its parts is.
 pub fn var(a: &Array, axes: Option<&[usize]>, correction: f64, keepdims: bool, skip_nan: bool) -> Result<Array, OpError> {
     let axes = resolve(a, axes, "var")?;
     if a.dtype().kind() == DTypeKind::Complex {
-        let part = |op| elementwise(op, &[a.into()]).and_then(|p| var(&p, Some(&axes), correction, keepdims, skip_nan));
+        let part = |op| {
+            let mut part = elementwise(op, &[a.into()])?;
+            if skip_nan {
+                // Both parts leave out the same elements.
+                let nan = elementwise(ElementOp::Isnan, &[a.into()])?;
+                part = elementwise(ElementOp::Where, &[(&nan).into(), Scalar::Float(f64::NAN).into(), (&part).into()])?;
+            }
+            var(&part, Some(&axes), correction, keepdims, skip_nan)
+        };
         return elementwise(ElementOp::Add, &[(&part(ElementOp::Real)?).into(), (&part(ElementOp::Imag)?).into()]);
     }
     let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
@@ -77,8 +95,14 @@ pub fn var(a: &Array, axes: Option<&[usize]>, correction: f64, keepdims: bool, s
     let last = m.rank() - 1;
     let (n, m2) = (item(&m, last, 0)?, item(&m, last, 2)?);
     let free = elementwise(ElementOp::Subtract, &[(&n).into(), Scalar::Float(correction).into()])?;
-    let free = elementwise(ElementOp::Maximum, &[(&free).into(), Scalar::Float(0.0).into()])?;
-    let var = elementwise(ElementOp::Divide, &[(&m2).into(), (&free).into()])?;
+    // No freedom is 0/0 or x/0 for NumPy, but NaN for its functions that leave NaN out.
+    let least = Scalar::Float(0.0);
+    let free = elementwise(ElementOp::Maximum, &[(&free).into(), least.into()])?;
+    let mut var = elementwise(ElementOp::Divide, &[(&m2).into(), (&free).into()])?;
+    if skip_nan && correction > 0.0 {
+        let enough = elementwise(ElementOp::Greater, &[(&free).into(), least.into()])?;
+        var = elementwise(ElementOp::Where, &[(&enough).into(), (&var).into(), Scalar::Float(f64::NAN).into()])?;
+    }
     restore(astype(&var, a.dtype().to_inexact())?, &axes, keepdims)
 }
 

@@ -6,7 +6,7 @@
 
 use crate::elementwise::{astype, elementwise};
 use crate::manipulate::pad;
-use crate::{Array, OpError};
+use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, ElementOp, Kernel, PadMode, Stencil, StencilOp};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, DTypeKind, Scalar};
 
@@ -64,12 +64,8 @@ fn check(a: &Array, window: &[u64], operation: &str) -> Result<(), OpError> {
 /// The array with `(before, after)` elements more for each window, if there is a boundary.
 fn extended(a: &Array, window: &[u64], boundary: Boundary, ahead: bool, operation: &str) -> Result<Array, OpError> {
     let Boundary::Pad(mode, value) = boundary else { return Ok(a.clone()) };
-    let value = match value {
-        Scalar::Int(v @ (0 | 1)) if a.dtype() == DType::Bool => Scalar::Bool(v == 1),
-        other => other,
-    };
-    if mode == PadMode::Constant && value.dtype_with(a.dtype()) != a.dtype() {
-        return Err(OpError::new(operation, format!("the boundary value does not fit the dtype {}", a.dtype())));
+    if mode == PadMode::Constant {
+        literal::check(value, a.dtype(), operation, literal::convert)?;
     }
     let sides = |&w: &u64| {
         let half = if ahead { (w - 1) / 2 } else { w / 2 };
@@ -137,7 +133,21 @@ pub fn moving(a: &Array, function: Moving, window: &[u64], boundary: Boundary) -
         let count = chunkwise_types::volume(window) as f64;
         out = elementwise(ElementOp::Divide, &[(&out).into(), Scalar::Float(count).into()])?;
     }
-    Ok(out)
+    Ok(labelled(out, a, window, boundary, false))
+}
+
+/// The result with the labels of the elements that its windows are around.
+fn labelled(out: Array, a: &Array, window: &[u64], boundary: Boundary, ahead: bool) -> Array {
+    let mut coords = a.coords().clone();
+    if boundary == Boundary::None {
+        for (i, w) in window.iter().enumerate().filter(|(_, w)| **w > 1) {
+            if let Some(dim) = &a.dims()[i] {
+                let middle = if ahead { (w - 1) / 2 } else { w / 2 };
+                coords = crate::coords::picked(coords, dim, out.shape()[i], &|k| Some(k + middle));
+            }
+        }
+    }
+    if coords.is_empty() { out } else { out.with_coords(coords) }
 }
 
 /// The sum of the elements around each element times weights, given in C order of the window.
@@ -162,5 +172,6 @@ pub fn weighted(a: &Array, window: &[u64], weights: &[f64], flipped: bool, bound
         weights.reverse();
     }
     let out = extended(&astype(a, a.dtype().to_inexact())?, window, boundary, flipped, name)?;
-    raw(&out, window.to_vec(), StencilOp::Weights(weights), a, name)
+    let out = raw(&out, window.to_vec(), StencilOp::Weights(weights), a, name)?;
+    Ok(labelled(out, a, window, boundary, flipped))
 }

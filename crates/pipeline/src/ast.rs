@@ -62,6 +62,15 @@ pub enum ExprKind {
         /// The right operand.
         right: Box<Expr>,
     },
+    /// `ds.name`: a variable of a dataset.
+    Member {
+        /// The dataset.
+        base: Box<Expr>,
+        /// The variable.
+        name: String,
+    },
+    /// `start:stop:step` as the value of an argument, as in `isel(x, time=0:12)`.
+    Slice(Box<[Option<Expr>; 3]>),
     /// `x[...]`.
     Index {
         /// What is indexed.
@@ -185,6 +194,8 @@ impl Expr {
                 kwargs.iter().for_each(|(_, e)| e.visit(f));
             }
             ExprKind::Unary { operand, .. } => operand.visit(f),
+            ExprKind::Member { base, .. } => base.visit(f),
+            ExprKind::Slice(parts) => parts.iter().flatten().for_each(|e| e.visit(f)),
             ExprKind::Binary { left, right, .. } => {
                 left.visit(f);
                 right.visit(f);

@@ -1,14 +1,15 @@
 //! From the syntax tree to lazy arrays: names are looked up and functions are applied.
 
-use crate::functions::call;
+use crate::constant;
+use crate::dataset::{self, Dataset};
+use crate::functions::{call, selection};
 use crate::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
 use chunkwise_kernels::ElementOp;
+use chunkwise_ops::align::{Join, meet};
 use chunkwise_ops::elementwise::{Operand, elementwise};
-use chunkwise_ops::index::{Index, index};
+use chunkwise_ops::index::{Index, index, unambiguous};
 use chunkwise_ops::{Array, OpError, linalg};
 use chunkwise_types::Scalar;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// What an expression is worth.
@@ -22,32 +23,22 @@ pub enum Value {
     Str(String),
     /// A list or tuple.
     List(Vec<Value>),
+    /// The arrays of a group, by name.
+    Dataset(Dataset),
+    /// `start:stop:step`, each part a value or `None`.
+    Slice(Box<[Value; 3]>),
     /// `None`.
     None,
 }
-
-/// A CF time coordinate.
-#[derive(Debug, Clone)]
-pub struct TimeCoordinate {
-    /// The values.
-    pub values: Vec<f64>,
-    /// `days since ...`.
-    pub units: String,
-    /// The CF calendar.
-    pub calendar: String,
-}
-
-/// Finds time coordinates.
-pub type Times<'a> = dyn Fn(Option<(&Array, usize)>, &str) -> Result<TimeCoordinate, String> + 'a;
 
 /// What expressions may refer to.
 pub struct Scope<'a> {
     /// The value of a name.
     pub names: &'a dyn Fn(&str) -> Option<Value>,
-    /// The time coordinate of a dimension: of an axis of an array, or, without one, of the inputs.
-    pub time: &'a Times<'a>,
-    /// The values of the dimensions that `groupby` made, by dimension name.
-    pub groups: RefCell<HashMap<String, Vec<i64>>>,
+    /// The arrays that are read: where no other array says it, they say what time an index is.
+    pub inputs: &'a [Array],
+    /// What becomes of elements whose labels are not in every operand.
+    pub join: Join,
 }
 
 /// An expression that cannot be built.
@@ -120,78 +111,61 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
         ExprKind::List(items) | ExprKind::Tuple(items) => {
             Value::List(items.iter().map(|e| build_expr(e, scope)).collect::<Result<_, _>>()?)
         }
+        ExprKind::Member { base, name } => match build_expr(base, scope)? {
+            Value::Dataset(d) => d.variable(name, span)?,
+            Value::Array(a) => Value::Array(dataset::coordinate(&a, name, span)?),
+            _ => return fail(span, format!("'.{name}' needs a dataset before it")),
+        },
+        ExprKind::Slice(parts) => {
+            let part = |e: &Option<Expr>| e.as_ref().map_or(Ok(Value::None), |e| build_expr(e, scope));
+            Value::Slice(Box::new([part(&parts[0])?, part(&parts[1])?, part(&parts[2])?]))
+        }
         ExprKind::Call { function, function_span, args, kwargs } => call(function, function_span, args, kwargs, span, scope)?,
         ExprKind::Unary { op, operand } => {
             let value = build_expr(operand, scope)?;
-            match (op, &value) {
-                (UnaryOp::Pos, _) => value,
-                (UnaryOp::Neg, Value::Scalar(s)) => Value::Scalar(negate(*s)),
-                (UnaryOp::Neg, _) => apply(ElementOp::Negative, &[value.operand(&operand.span)?], span)?,
-                (UnaryOp::Invert, _) => apply(ElementOp::BitwiseInvert, &[value.operand(&operand.span)?], span)?,
-            }
+            dataset::lift(&[value], span, &mut |v| match (op, &v[0]) {
+                (_, Value::Scalar(s)) => constant::unary(*op, *s).map(Value::Scalar).or_else(|e| fail(span, e)),
+                (UnaryOp::Pos, _) => Ok(v[0].clone()),
+                (UnaryOp::Neg, x) => apply(ElementOp::Negative, &[x.operand(&operand.span)?], span, scope),
+                (UnaryOp::Invert, x) => apply(ElementOp::BitwiseInvert, &[x.operand(&operand.span)?], span, scope),
+            })?
         }
-        ExprKind::Binary { op, left, right } => binary(*op, &build_expr(left, scope)?, &build_expr(right, scope)?, span)?,
-        ExprKind::Index { base, items } => indexed(&build_expr(base, scope)?.array(&base.span)?, items, span, scope)?,
+        ExprKind::Binary { op, left, right } => {
+            let sides = [build_expr(left, scope)?, build_expr(right, scope)?];
+            dataset::lift(&sides, span, &mut |v| binary(*op, &v[0], &v[1], span, scope))?
+        }
+        ExprKind::Index { base, items } => match build_expr(base, scope)? {
+            Value::Dataset(d) => match items.as_slice() {
+                [IndexItem::At(Expr { kind: ExprKind::Str(name), .. })] => d.variable(name, span)?,
+                _ => d.map(|a| indexed(&dataset::present(a, items), a, span, scope))?,
+            },
+            v => indexed(items, &v.array(&base.span)?, span, scope)?,
+        },
     })
 }
 
-fn negate(s: Scalar) -> Scalar {
-    match s {
-        Scalar::Bool(b) => Scalar::Int(-i128::from(b)),
-        Scalar::Int(v) => Scalar::Int(-v),
-        Scalar::Float(v) => Scalar::Float(-v),
-        Scalar::Complex(re, im) => Scalar::Complex(-re, -im),
-    }
+/// Applies an element-wise function to operands that meet by name and label.
+pub(crate) fn apply(op: ElementOp, args: &[Operand], span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
+    meet(op.name(), args, scope.join).and_then(|met| elementwise(op, &met)).map(Value::Array).map_err(at(span))
 }
 
-pub(crate) fn apply(op: ElementOp, args: &[Operand], span: &Range<usize>) -> Result<Value, BuildError> {
-    elementwise(op, args).map(Value::Array).map_err(at(span))
-}
-
-/// Arithmetic on two numbers, as Python does it; `None` where an array function decides.
-fn constant(op: BinaryOp, a: Scalar, b: Scalar) -> Option<Scalar> {
-    if let (Scalar::Int(x), Scalar::Int(y)) = (a, b) {
-        match op {
-            BinaryOp::Add => return x.checked_add(y).map(Scalar::Int),
-            BinaryOp::Sub => return x.checked_sub(y).map(Scalar::Int),
-            BinaryOp::Mul => return x.checked_mul(y).map(Scalar::Int),
-            BinaryOp::Pow if y >= 0 => return x.checked_pow(u32::try_from(y).ok()?).map(Scalar::Int),
-            BinaryOp::Div => {}
-            _ => return None,
-        }
-    }
-    if matches!(a, Scalar::Complex(..)) || matches!(b, Scalar::Complex(..)) {
-        let (x, y) = (a.as_complex(), b.as_complex());
-        let z = match op {
-            BinaryOp::Add => x + y,
-            BinaryOp::Sub => x - y,
-            BinaryOp::Mul => x * y,
-            BinaryOp::Div => x / y,
-            _ => return None,
-        };
-        return Some(Scalar::Complex(z.re, z.im));
-    }
-    let (x, y) = (a.as_f64(), b.as_f64());
-    Some(Scalar::Float(match op {
-        BinaryOp::Add => x + y,
-        BinaryOp::Sub => x - y,
-        BinaryOp::Mul => x * y,
-        BinaryOp::Div => x / y,
-        BinaryOp::Pow => x.powf(y),
-        _ => return None,
-    }))
-}
-
-fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>) -> Result<Value, BuildError> {
+fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
     if let (Value::Scalar(x), Value::Scalar(y)) = (a, b)
-        && let Some(v) = constant(op, *x, *y)
+        && op != BinaryOp::MatMul
     {
-        return Ok(Value::Scalar(v));
+        return constant::binary(op, *x, *y).map(Value::Scalar).or_else(|e| fail(span, e));
+    }
+    if op.is_comparison()
+        && let Some((a, b)) = selection::dates(a, b, span)?
+    {
+        return binary(op, &a, &b, span, scope);
     }
     let function = match op {
         BinaryOp::MatMul => return linalg::matmul(&a.array(span)?, &b.array(span)?).map(Value::Array).map_err(at(span)),
         // x ** 2 is by far the most common power, and a product is exact and fast.
-        BinaryOp::Pow if matches!(b, Value::Scalar(Scalar::Int(2))) => return apply(ElementOp::Square, &[a.operand(span)?], span),
+        BinaryOp::Pow if matches!(b, Value::Scalar(Scalar::Int(2))) => return apply(ElementOp::Square, &[a.operand(span)?], span, scope),
+        // As in NumPy, also where the two differ: at -inf.
+        BinaryOp::Pow if matches!(b, Value::Scalar(Scalar::Float(0.5))) => return apply(ElementOp::Sqrt, &[a.operand(span)?], span, scope),
         BinaryOp::Lt => ElementOp::Less,
         BinaryOp::Le => ElementOp::LessEqual,
         BinaryOp::Gt => ElementOp::Greater,
@@ -211,7 +185,8 @@ fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>) -> Result<Val
         BinaryOp::Mod => ElementOp::Remainder,
         BinaryOp::Pow => ElementOp::Pow,
     };
-    apply(function, &[a.operand(span)?, b.operand(span)?], span)
+    let out = apply(function, &[a.operand(span)?, b.operand(span)?], span, scope)?;
+    Ok(crate::functions::of_operator(function, &[a, b], out))
 }
 
 fn one_index(item: &IndexItem, scope: &Scope<'_>) -> Result<Index, BuildError> {
@@ -233,24 +208,24 @@ fn one_index(item: &IndexItem, scope: &Scope<'_>) -> Result<Index, BuildError> {
     })
 }
 
-fn indexed(a: &Array, items: &[IndexItem], span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
+fn indexed(items: &[IndexItem], a: &Array, span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
     let mut positions: Vec<Index> = Vec::new();
-    let mut named: Vec<Option<Index>> = vec![None; a.rank()];
+    let mut out = a.clone();
+    let mut labels = false;
     for item in items {
-        if let IndexItem::Keyword { dim, span, .. } = item {
-            let Some(axis) = a.axis_named(dim) else { return fail(span, no_dim(a, dim)) };
-            named[axis] = Some(one_index(item, scope)?);
+        if let IndexItem::Keyword { dim, item, span } = item {
+            let (wanted, method) = selection::of_item(item, scope)?;
+            out = selection::along(&out, dim, &wanted, method, span)?;
+            labels = true;
         } else {
             positions.push(one_index(item, scope)?);
         }
     }
-    if named.iter().any(Option::is_some) {
-        if !positions.is_empty() {
-            return fail(span, "an index names either dimensions or positions, not both");
-        }
-        positions = named.into_iter().map(|i| i.unwrap_or(Index::Slice(None, None, None))).collect();
+    unambiguous(&positions).map_err(at(span))?;
+    if labels && !positions.is_empty() {
+        return fail(span, "an index names either dimensions or positions, not both");
     }
-    let out = index(a, &positions).map_err(at(span))?;
+    out = index(&out, &positions).map_err(at(span))?;
     Ok(Value::Array(out.with_attributes(a.attributes().clone())))
 }
 

@@ -37,8 +37,8 @@ pub struct Input {
     pub name: Spanned<String>,
     /// Where it is stored.
     pub url: Spanned<String>,
-    /// Whether to apply the CF conventions (`scale_factor`, `add_offset`, `_FillValue`).
-    pub decode_cf: bool,
+    /// Whether to apply the CF conventions (`scale_factor`, `add_offset`, `_FillValue`), if it is said here.
+    pub decode_cf: Option<bool>,
 }
 
 /// Maps places in an expression's text to places in the file.
@@ -118,6 +118,8 @@ pub struct Output {
     pub shards: Option<ChunkSpec>,
     /// The codec, if given.
     pub codec: Option<Spanned<String>>,
+    /// New names of its dimensions.
+    pub dims: Option<Spanned<Vec<String>>>,
     /// Attributes to store with the array.
     pub attributes: serde_json::Map<String, serde_json::Value>,
 }
@@ -158,6 +160,10 @@ pub struct Spec {
     pub workers: Option<Spanned<usize>>,
     /// How object stores are reached, by URL prefix.
     pub storage: BTreeMap<String, StoreOptions>,
+    /// Whether inputs that say nothing of it are unpacked by the CF conventions; they are if this says nothing either.
+    pub decode_cf: Option<bool>,
+    /// What becomes of elements whose labels are not in every operand: exact, inner, outer, left or override.
+    pub join: Option<Spanned<String>>,
 }
 
 /// A checked pipeline file.
@@ -401,13 +407,13 @@ impl Reader<'_> {
 
     fn input(&self, name: Spanned<String>, node: &Node) -> Result1<Input> {
         if !matches!(node.data, Data::Map(_)) {
-            return Ok(Input { name, url: self.string(node, "the location of an input")?, decode_cf: false });
+            return Ok(Input { name, url: self.string(node, "the location of an input")?, decode_cf: None });
         }
-        let (mut url, mut decode_cf) = (None, false);
+        let (mut url, mut decode_cf) = (None, None);
         for (key, v) in self.fields(node, &["url", "decode_cf"], "an input")? {
             match (key, &v.data) {
                 ("url", _) => url = Some(self.string(v, "'url'")?),
-                (_, Data::Bool(b)) => decode_cf = *b,
+                (_, Data::Bool(b)) => decode_cf = Some(*b),
                 _ => return Err(self.wrong(v, "'decode_cf'", "true or false")),
             }
         }
@@ -420,15 +426,16 @@ impl Reader<'_> {
         if url.value.trim().is_empty() {
             return Err(self.error(&url.span, "the location of an output is empty", "this key"));
         }
-        let (mut array, mut chunks, mut shards, mut codec) = (None, None, None, None);
+        let (mut array, mut chunks, mut shards, mut codec, mut dims) = (None, None, None, None, None);
         let mut attributes = serde_json::Map::new();
         if matches!(node.data, Data::Map(_)) {
-            for (key, v) in self.fields(node, &["array", "chunks", "shards", "codec", "attributes"], "an output")? {
+            for (key, v) in self.fields(node, &["array", "chunks", "shards", "codec", "dims", "attributes"], "an output")? {
                 match key {
                     "array" => array = Some(self.expression(v)?),
                     "chunks" => chunks = Some(self.chunks(v, key)?),
                     "shards" => shards = Some(self.chunks(v, key)?),
                     "codec" => codec = Some(self.string(v, "'codec'")?),
+                    "dims" => dims = Some(self.dims(v)?),
                     _ => attributes = self.map(v, "'attributes'")?.iter().map(|(k, v)| (k.raw.clone(), v.to_json())).collect(),
                 }
             }
@@ -437,7 +444,20 @@ impl Reader<'_> {
         }
         let missing = || self.error(&url.span, format!("the output '{}' has no 'array'", url.value), "this output");
         let (array, expr, map) = array.ok_or_else(missing)?;
-        Ok(Output { url, array, expr, map, chunks, shards, codec, attributes })
+        Ok(Output { url, array, expr, map, chunks, shards, codec, dims, attributes })
+    }
+
+    fn dims(&self, node: &Node) -> Result1<Spanned<Vec<String>>> {
+        let Data::Seq(items) = &node.data else { return Err(self.wrong(node, "'dims'", "a list of names")) };
+        let mut out: Vec<String> = Vec::new();
+        for item in items {
+            let name = self.string(item, "the name of a dimension")?.value;
+            if name.contains('/') || out.contains(&name) {
+                return Err(self.error(&item.span, format!("'{name}' is given twice, or holds a slash"), "this name"));
+            }
+            out.push(name);
+        }
+        Ok(Spanned::new(out, node.span.clone()))
     }
 
     fn chunks(&self, node: &Node, what: &str) -> Result1<ChunkSpec> {
@@ -478,7 +498,8 @@ impl Reader<'_> {
 
     fn spec(&self, node: &Node) -> Result1<Spec> {
         let mut spec = Spec::default();
-        const KNOWN: [&str; 7] = ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage"];
+        const KNOWN: [&str; 9] =
+            ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage", "decode_cf", "join"];
         for (key, v) in self.fields(node, &KNOWN, "'spec'")? {
             match key {
                 "allowed_mem" => {
@@ -492,6 +513,13 @@ impl Reader<'_> {
                         _ => return Err(self.wrong(v, "'fuse'", "true or false")),
                     }
                 }
+                "decode_cf" => {
+                    spec.decode_cf = match v.data {
+                        Data::Bool(b) => Some(b),
+                        _ => return Err(self.wrong(v, "'decode_cf'", "true or false")),
+                    }
+                }
+                "join" => spec.join = Some(self.string(v, "'join'")?),
                 "storage" => {
                     for (prefix, options) in self.map(v, "'storage'")? {
                         spec.storage.insert(prefix.raw.clone(), self.store_options(prefix, options)?);

@@ -4,15 +4,16 @@ mod args;
 mod attributes;
 mod groups;
 mod products;
+pub(crate) mod selection;
 mod windows;
 
 use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
 use crate::{Expr, ast::ExprKind};
 use args::Args;
 use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
+use chunkwise_ops::align::beside;
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
-pub use groups::SELECTED;
 use std::ops::Range;
 
 /// Functions besides the element-wise ones, with their arguments.
@@ -44,11 +45,13 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("groupby_std", "groupby_std(x, \"time.month\", correction=0, skipna=True) or groupby_std(x, labels, axis=0)"),
     ("groupby_sum", "groupby_sum(x, \"time.month\", skipna=True) or groupby_sum(x, labels, axis=0)"),
     ("groupby_var", "groupby_var(x, \"time.month\", correction=0, skipna=True) or groupby_var(x, labels, axis=0)"),
+    ("isel", "isel(x, time=0, lat=2:8)"),
     ("linspace", "linspace(start, stop, num, endpoint=True, chunks=None)"),
+    ("lookup", "lookup(climatology, \"time.month\", like=None) or lookup(x, labels, axis=0)"),
     ("matmul", "matmul(x, y)"),
-    ("max", "max(x, dim=None, keepdims=False)"),
-    ("mean", "mean(x, dim=None, keepdims=False)"),
-    ("min", "min(x, dim=None, keepdims=False)"),
+    ("max", "max(x, dim=None, keepdims=False, skipna=None)"),
+    ("mean", "mean(x, dim=None, keepdims=False, skipna=None)"),
+    ("min", "min(x, dim=None, keepdims=False, skipna=None)"),
     ("moving_max", "moving_max(x, time=5, mode=\"none\", value=0) or moving_max(x, 5, axis=0)"),
     ("moving_mean", "moving_mean(x, time=5, mode=\"none\", value=0) or moving_mean(x, 5, axis=0)"),
     ("moving_min", "moving_min(x, time=5, mode=\"none\", value=0) or moving_min(x, 5, axis=0)"),
@@ -64,24 +67,34 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("outer", "outer(x, y)"),
     ("pad", "pad(x, [[before, after], ...], mode=\"constant\", value=0)"),
     ("permute_dims", "permute_dims(x, axes)"),
-    ("prod", "prod(x, dim=None, keepdims=False)"),
+    ("prod", "prod(x, dim=None, keepdims=False, skipna=None)"),
     ("qr_q", "qr_q(x)"),
     ("qr_r", "qr_r(x)"),
     ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
     ("rechunk", "rechunk(x, time=-1, lat=10)"),
     ("repeat", "repeat(x, times, axis=None)"),
+    ("resample_all", "resample_all(x, time=\"1M\")"),
+    ("resample_any", "resample_any(x, time=\"1M\")"),
+    ("resample_count", "resample_count(x, time=\"1M\")"),
+    ("resample_max", "resample_max(x, time=\"1M\", skipna=True)"),
+    ("resample_mean", "resample_mean(x, time=\"1M\", skipna=True)"),
+    ("resample_min", "resample_min(x, time=\"1M\", skipna=True)"),
+    ("resample_prod", "resample_prod(x, time=\"1M\", skipna=True)"),
+    ("resample_std", "resample_std(x, time=\"1M\", correction=0, skipna=True)"),
+    ("resample_sum", "resample_sum(x, time=\"1M\", skipna=True)"),
+    ("resample_var", "resample_var(x, time=\"1M\", correction=0, skipna=True)"),
     ("reshape", "reshape(x, shape)"),
     ("roll", "roll(x, shift, axis=0)"),
-    ("sel", "sel(climatology, \"time.month\", like=None) or sel(x, labels, axis=0)"),
+    ("sel", "sel(x, time=\"2019-06\", lat=10.0:20.0, method=None, tolerance=None)"),
     ("squeeze", "squeeze(x, axis)"),
     ("stack", "stack([x, y], axis=0)"),
-    ("std", "std(x, dim=None, correction=0, keepdims=False)"),
+    ("std", "std(x, dim=None, correction=0, keepdims=False, skipna=None)"),
     ("stencil", "stencil(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], dim=None, mode=\"none\", value=0)"),
-    ("sum", "sum(x, dim=None, keepdims=False)"),
+    ("sum", "sum(x, dim=None, keepdims=False, skipna=None)"),
     ("take", "take(x, indices, axis=0)"),
     ("tensordot", "tensordot(x, y, axes=2)"),
     ("tile", "tile(x, [2, 3])"),
-    ("var", "var(x, dim=None, correction=0, keepdims=False)"),
+    ("var", "var(x, dim=None, correction=0, keepdims=False, skipna=None)"),
     ("vecdot", "vecdot(x, y, axis=-1)"),
     ("zeros", "zeros(shape, dtype=\"float64\", chunks=None)"),
 ];
@@ -107,6 +120,34 @@ const ALIASES: &[(&str, &str)] = &[
     ("right_shift", "bitwise_right_shift"),
 ];
 
+/// How a function is called; `None` if there is none of this name.
+///
+/// ```
+/// assert!(chunkwise_pipeline::called("transpose").is_some_and(|s| s.starts_with("permute_dims(x, axes)")));
+/// assert_eq!(chunkwise_pipeline::called("hypot"), Some("hypot(x, y)".into()));
+/// assert_eq!(chunkwise_pipeline::called("mena"), None);
+/// ```
+pub fn called(name: &str) -> Option<String> {
+    let alias = ALIASES.iter().find(|(a, _)| *a == name).map(|(_, n)| *n);
+    let own = alias.unwrap_or(name);
+    let element = || ElementOp::ALL.iter().find(|op| op.name() == own);
+    let arguments = ["x", "y", "z"];
+    let text = match FUNCTIONS.iter().find(|(n, _)| *n == own) {
+        Some((_, s)) => (*s).to_string(),
+        None => match element()? {
+            ElementOp::Where => "where(condition, x, y)".into(),
+            op => format!("{own}({})", arguments[..op.arity().min(3)].join(", ")),
+        },
+    };
+    Some(alias.map_or_else(|| text.clone(), |_| format!("{text}   ({name} is another name of it)")))
+}
+
+/// The function whose name is most like a word.
+pub fn like(word: &str) -> Option<String> {
+    let all = FUNCTIONS.iter().map(|(n, _)| *n).chain(ElementOp::ALL.iter().map(|op| op.name()));
+    crate::suggest(word, all)
+}
+
 fn signature(name: &str) -> String {
     FUNCTIONS.iter().find(|(n, _)| *n == name).map_or_else(|| format!("{name}(x, ...)"), |(_, s)| (*s).to_string())
 }
@@ -123,33 +164,105 @@ pub(crate) fn call(
     let name = ALIASES.iter().find(|(a, _)| *a == name).map_or(name, |(_, n)| n);
     let element = ElementOp::ALL.iter().find(|op| op.name() == name);
     if element.is_none() && !FUNCTIONS.iter().any(|(n, _)| *n == name) {
-        let all = FUNCTIONS.iter().map(|(n, _)| *n).chain(ElementOp::ALL.iter().map(|op| op.name()));
-        let help = crate::suggest(name, all).map(|s| format!("did you mean '{s}'?"));
+        let help = like(name).map(|s| format!("did you mean '{s}'?"));
         return Err(BuildError { message: format!("there is no function '{name}'"), span: name_span.clone(), help });
     }
     // Dtype names may be written without quotes in other tools; here they are texts.
     debug_assert!(!matches!(args.first().map(|a| &a.kind), Some(ExprKind::Name(n)) if n.is_empty()));
     let values = args.iter().map(|e| build_expr(e, scope)).collect::<Result<Vec<_>, _>>()?;
     let named = kwargs.iter().map(|(n, e)| Ok((n.clone(), build_expr(e, scope)?))).collect::<Result<Vec<_>, BuildError>>()?;
+    // A function of a dataset is the function of each variable.
+    let all: Vec<Value> = values.iter().cloned().chain(named.iter().map(|(_, v)| v.clone())).collect();
+    let positional = values.len();
+    let lifted = all.iter().any(|v| matches!(v, Value::Dataset(_)));
+    crate::dataset::lift(&all, span, &mut |all| {
+        let mut values = all[..positional].to_vec();
+        let mut named: Vec<(String, Value)> = named.iter().map(|(n, _)| n.clone()).zip(all[positional..].iter().cloned()).collect();
+        if lifted && !restrict(name, &mut values, &mut named) {
+            return Ok(values.swap_remove(0));
+        }
+        apply_to(name, element, values, named, span, scope)
+    })
+}
+
+/// Leaves those dimensions out of the arguments that a variable of a dataset does not have. False if it has none of them: such a variable
+/// stays as it is.
+fn restrict(name: &str, values: &mut [Value], named: &mut Vec<(String, Value)>) -> bool {
+    let Some(Value::Array(a)) = values.first().cloned() else { return true };
+    if name == "isel" || name == "sel" || name.starts_with("resample_") || name.starts_with("moving_") {
+        let before = named.len();
+        let option = |n: &str| ["method", "tolerance", "skipna", "correction", "ddof", "mode", "value"].contains(&n);
+        named.retain(|(n, _)| option(n) || a.axis_named(n).is_some());
+        return before == 0 || named.iter().any(|(n, _)| !option(n));
+    }
+    if name.starts_with("groupby_") {
+        return match values.get(1) {
+            Some(Value::Str(t)) => t.split_once('.').is_none_or(|(dim, _)| a.axis_named(dim).is_some()),
+            _ => true,
+        };
+    }
+    let has = |v: &Value| if let Value::Str(d) = v { a.axis_named(d).is_some() } else { true };
+    for v in named.iter_mut().filter(|(n, _)| n == "dim" || n == "axis").map(|(_, v)| v) {
+        match v {
+            Value::List(items) => {
+                items.retain(has);
+                if items.is_empty() {
+                    return false;
+                }
+            }
+            v if !has(v) => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+fn apply_to(
+    name: &str,
+    element: Option<&ElementOp>,
+    values: Vec<Value>,
+    named: Vec<(String, Value)>,
+    span: &Range<usize>,
+    scope: &Scope<'_>,
+) -> Result<Value, BuildError> {
     let carried = attributes::carried(name, &values, &named);
     let mut a = Args { function: name, values, named, span };
     if let Some(op) = element {
         let values = std::mem::take(&mut a.values);
         a.done()?;
+        if let ([x, y], true) = (&values[..], is_comparison(*op))
+            && let Some((x, y)) = selection::dates(x, y, span)?
+        {
+            return apply(*op, &[x.operand(span)?, y.operand(span)?], span, scope);
+        }
         let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
-        return match apply(*op, &operands, span)? {
-            Value::Array(out) => Ok(Value::Array(attributes::give(out, carried))),
-            other => Ok(other),
-        };
+        let refs: Vec<&Value> = values.iter().collect();
+        return Ok(of_operator(*op, &refs, apply(*op, &operands, span, scope)?));
     }
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
         _ if name.starts_with("groupby_") => groups::grouped(&mut a, scope)?,
-        "sel" => groups::select(&mut a, scope)?,
-        _ => plain(&mut a)?,
+        _ if name.starts_with("resample_") => groups::resampled(&mut a)?,
+        "lookup" => groups::lookup(&mut a, scope)?,
+        "isel" => selection::isel(&mut a)?,
+        "sel" => selection::sel(&mut a)?,
+        _ => plain(&mut a, scope)?,
     };
     a.done()?;
     Ok(Value::Array(attributes::give(out, carried)))
+}
+
+fn is_comparison(op: ElementOp) -> bool {
+    use ElementOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    matches!(op, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual)
+}
+
+/// The result of an element-wise function with those attributes of its operands that are still true.
+pub(crate) fn of_operator(op: ElementOp, operands: &[&Value], out: Value) -> Value {
+    match out {
+        Value::Array(out) => Value::Array(attributes::give(out, attributes::of_elementwise(op, operands))),
+        other => other,
+    }
 }
 
 fn reduction(name: &str) -> Option<ReduceOp> {
@@ -167,27 +280,41 @@ fn reduction(name: &str) -> Option<ReduceOp> {
     })
 }
 
-fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
+/// Whether a reduction leaves NaN out: by its name, or as `skipna=` says, or as is usual for the array.
+fn skips_nan(a: &mut Args<'_>, x: &Array) -> Result<bool, BuildError> {
+    if a.function.starts_with("nan") {
+        return Ok(true);
+    }
+    match a.get(usize::MAX, "skipna") {
+        None | Some(Value::None) => Ok(reduce::skipna_default(x)),
+        Some(Value::Scalar(Scalar::Bool(skip))) => Ok(skip),
+        Some(_) => fail(a.span, "'skipna' must be True, False or None"),
+    }
+}
+
+fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let span = a.span;
     let name = a.function;
     if let Some(op) = reduction(name.strip_prefix("nan").unwrap_or(name)) {
         let x = a.array(0, "x")?;
         let (axes, keep) = (a.axes(&x, 1)?, a.flag(2, "keepdims", false)?);
-        let f = if name.starts_with("nan") { reduce::nan_reduce } else { reduce::reduce };
+        let values = matches!(op, ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max);
+        let skip = values && skips_nan(a, &x)?;
+        let f = if skip { reduce::nan_reduce } else { reduce::reduce };
         return f(&x, op, axes.as_deref(), keep).map_err(at(span));
     }
     match name {
         "mean" | "nanmean" => {
             let x = a.array(0, "x")?;
             let (axes, keep) = (a.axes(&x, 1)?, a.flag(2, "keepdims", false)?);
-            let f = if name == "mean" { reduce::mean } else { reduce::nanmean };
+            let f = if skips_nan(a, &x)? { reduce::nanmean } else { reduce::mean };
             f(&x, axes.as_deref(), keep)
         }
         "var" | "std" | "nanvar" | "nanstd" => {
             let x = a.array(0, "x")?;
             let (axes, correction, keep) = (a.axes(&x, 1)?, a.float(2, "correction", 0.0)?, a.flag(3, "keepdims", false)?);
             let f = if name.ends_with("var") { reduce::var } else { reduce::std };
-            f(&x, axes.as_deref(), correction, keep, name.starts_with("nan"))
+            f(&x, axes.as_deref(), correction, keep, skips_nan(a, &x)?)
         }
         "astype" => {
             let x = a.array(0, "x")?;
@@ -235,8 +362,11 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             if name == "arange" {
                 create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(3)?, a.chunks()?.as_deref())
             } else {
-                let num = third.map_or(50, Scalar::as_i128);
-                let Ok(num) = u64::try_from(num) else { return fail(span, "'num' must not be negative") };
+                let num = match third.unwrap_or(Scalar::Int(50)) {
+                    Scalar::Int(n) => u64::try_from(n).ok(),
+                    _ => None,
+                };
+                let Some(num) = num else { return fail(span, "'num' must be an integer that is not negative") };
                 create::linspace(start, stop, num, a.flag(3, "endpoint", true)?, a.chunks()?.as_deref())
             }
         }
@@ -251,7 +381,7 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
         "random" => {
             let shape = a.need(0, "shape")?;
             let shape = a.lengths(&shape, "shape")?;
-            let seed = a.int(1, "seed", 0)? as u64;
+            let Ok(seed) = u64::try_from(a.int(1, "seed", 0)?) else { return fail(span, "'seed' must not be negative") };
             let kind = match a.text(2, "distribution")?.as_deref() {
                 None | Some("uniform") => Distribution::Uniform,
                 Some("normal") => Distribution::Normal,
@@ -264,6 +394,8 @@ fn plain(a: &mut Args<'_>) -> Result<Array, BuildError> {
             let arrays = items.iter().map(|v| v.array(span)).collect::<Result<Vec<_>, _>>()?;
             let Some(first) = arrays.first() else { return fail(span, "at least one array is needed") };
             let axis = a.axis(first, 1, 0, usize::from(name == "stack"))?;
+            let along = if name == "concat" { first.dims()[axis].clone() } else { None };
+            let arrays = beside(name, arrays, along.as_deref(), scope.join).map_err(at(span))?;
             if name == "concat" { manipulate::concat(&arrays, axis) } else { manipulate::stack(&arrays, axis) }
         }
         "diff" => {

@@ -11,6 +11,8 @@
 
 pub mod ast;
 mod build;
+mod constant;
+mod dataset;
 pub mod document;
 pub mod error;
 mod functions;
@@ -19,8 +21,9 @@ pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
-pub use build::{BuildError, Scope, TimeCoordinate, Times, Value, build_expr};
+pub use build::{BuildError, Scope, Value, build_expr};
+pub use dataset::Dataset;
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
-pub use functions::{FUNCTIONS, SELECTED};
+pub use functions::{FUNCTIONS, called, like};
 pub use parser::parse_expr;

@@ -100,7 +100,7 @@ impl Parser {
             "and" => "use & and put the comparisons in parentheses: (a > 0) & (b > 0)",
             "or" => "use | and put the comparisons in parentheses: (a > 0) | (b > 0)",
             "not" => "use ~ and put the comparison in parentheses: ~(a > 0)",
-            "in" => "use isin(x, [1, 2])",
+            "in" => "use == and |: (x == 1) | (x == 2)",
             _ => "use == to compare",
         };
         error(self.span(), format!("'{word}' does not work on arrays"), Some(help))
@@ -207,11 +207,11 @@ impl Parser {
                 let Tok::Name(function) = self.peek().clone() else { return Err(self.unexpected("the name of a method after '.'")) };
                 self.bump();
                 if !self.is("(") {
-                    let help = match function.as_str() {
-                        "T" => "write transpose(x)".to_string(),
-                        _ => format!("only methods can follow '.'; write .{function}(…)"),
-                    };
-                    return Err(error(function_span, format!("'.{function}' is not supported"), Some(&help)));
+                    if function == "T" {
+                        return Err(error(function_span, "'.T' is not supported", Some("write transpose(x)")));
+                    }
+                    base = self.build(ExprKind::Member { base: Box::new(base.0), name: function }, start, base.1)?;
+                    continue;
                 }
                 base = self.call(function, function_span, Some(base), start)?;
             } else if self.is("(") {
@@ -263,7 +263,8 @@ impl Parser {
                 }
                 p.bump();
                 p.bump();
-                let (value, h) = p.expr()?;
+                let mut h = 0;
+                let value = p.argument(&mut h)?;
                 height = height.max(h);
                 kwargs.push((name, value));
                 return Ok(());
@@ -316,6 +317,35 @@ impl Parser {
             return Err(error(open..self.last_end(), "the index is empty", Some("write x[...] for the whole array")));
         }
         Ok((items, height))
+    }
+
+    /// The value of a named argument: an expression, or a slice.
+    fn argument(&mut self, height: &mut usize) -> Result<Expr, SyntaxError> {
+        let start = self.span().start;
+        if !self.is(":") {
+            let (e, h) = self.expr()?;
+            *height = (*height).max(h);
+            if !self.is(":") {
+                return Ok(e);
+            }
+            return self.slice_after(Some(e), start, height);
+        }
+        self.slice_after(None, start, height)
+    }
+
+    fn slice_after(&mut self, first: Option<Expr>, start: usize, height: &mut usize) -> Result<Expr, SyntaxError> {
+        let mut parts = [first, None, None];
+        for part in &mut parts[1..] {
+            if !self.eat(":") {
+                break;
+            }
+            if !matches!(self.peek(), Tok::Op(":" | "," | ")") | Tok::End) {
+                let (e, h) = self.expr()?;
+                *height = (*height).max(h);
+                *part = Some(e);
+            }
+        }
+        Ok(self.build(ExprKind::Slice(Box::new(parts)), start, *height)?.0)
     }
 
     fn index_item(&mut self, height: &mut usize) -> Result<IndexItem, SyntaxError> {

@@ -18,6 +18,8 @@ fn show(e: &Expr) -> String {
             let kw: String = kwargs.iter().map(|(k, v)| format!(" {k}={}", show(v))).collect();
             format!("{function}({}{kw})", list(args))
         }
+        ExprKind::Member { base, name } => format!("{}.{name}", show(base)),
+        ExprKind::Slice(parts) => parts.iter().map(|p| p.as_ref().map(show).unwrap_or_default()).collect::<Vec<_>>().join(":"),
         ExprKind::Unary { op, operand } => format!("({op:?} {})", show(operand)),
         ExprKind::Binary { op, left, right } => format!("({} {} {})", show(left), op.symbol(), show(right)),
         ExprKind::Index { base, items } => format!("{}[{}]", show(base), items.iter().map(item).collect::<Vec<_>>().join(",")),
@@ -48,6 +50,8 @@ fn expressions() {
         ("f(1_000, 1e3, 2j, .5, 5., 0xff)", "f(1000 1000.0 2.0j 0.5 5.0 255)"),
         ("x[1:-2:3, ..., None, [1, 2], ::2, -1]", "x[1:(Neg 2):3,...,new,[1 2],::2,(Neg 1)]"),
         ("x[time=0:10, lat=3]", "x[time=0:10:,lat=3]"),
+        ("isel(x, time=0:12, lat=::2)", "isel(x time=0:12: lat=::2)"),
+        ("ds.u + ds['air temp']", "(ds.u + ds[\"air temp\"])"),
         ("(1,)", "<1>"),
         ("()", "<>"),
         ("(1)", "1"),
@@ -116,7 +120,7 @@ parameters: {scale: 2.5}
 fn documents() {
     let mut d = parse_document(GOOD, Format::Yaml).unwrap();
     assert_eq!(d.order().iter().map(|a| a.name.value.as_str()).collect::<Vec<_>>(), ["uv", "top"]);
-    assert!(d.inputs[1].decode_cf && !d.inputs[0].decode_cf);
+    assert_eq!([d.inputs[1].decode_cf, d.inputs[0].decode_cf], [Some(true), None]);
     assert_eq!(d.spec.workers.as_ref().unwrap().value, 4);
     assert_eq!(d.spec.allowed_mem.as_ref().unwrap().value.0, 2_000_000_000);
     assert_eq!(&GOOD[d.inputs[0].url.span.clone()], "data/ocean.zarr/u");

@@ -94,6 +94,10 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
     let store = Store::open(location)?;
     let url = location.to_string();
     let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
+    // A file is not an array, and nothing can be below it.
+    if let Some(detail) = location.local_path().filter(|p| p.is_file()).and_then(|_| crate::recognise::recognise(location)) {
+        return Err(StorageError::Unsupported { url, detail });
+    }
     if let Some(doc) = document(&store, "zarr.json", &url)? {
         return match doc.get("node_type").and_then(Value::as_str) {
             Some("array") => from_document(&url, doc, 3),
@@ -111,7 +115,10 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
     if group.is_some() {
         return Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into()));
     }
-    Err(StorageError::NotFound { url })
+    match crate::recognise::recognise(location) {
+        Some(detail) => Err(StorageError::Unsupported { url, detail }),
+        None => Err(StorageError::NotFound { url }),
+    }
 }
 
 fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {

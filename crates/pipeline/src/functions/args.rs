@@ -41,8 +41,8 @@ impl Args<'_> {
     pub fn float(&mut self, position: usize, name: &str, default: f64) -> Result<f64, BuildError> {
         match self.get(position, name) {
             None => Ok(default),
-            Some(Value::Scalar(s)) => Ok(s.as_f64()),
-            Some(_) => fail(self.span, format!("'{name}' must be a number")),
+            Some(Value::Scalar(s @ (Scalar::Int(_) | Scalar::Float(_)))) if !s.as_f64().is_nan() => Ok(s.as_f64()),
+            Some(_) => fail(self.span, format!("'{name}' must be a real number")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which functions leave the attributes of their input true.
 
 use crate::build::Value;
+use chunkwise_kernels::ElementOp;
 use chunkwise_ops::{Array, cf};
 use serde_json::{Map, Value as Json};
 
@@ -9,6 +10,8 @@ const MOVES: &[&str] = &[
     "broadcast_to",
     "expand_dims",
     "flip",
+    "isel",
+    "lookup",
     "pad",
     "permute_dims",
     "positive",
@@ -29,15 +32,27 @@ const SAME_QUANTITY: &[&str] = &[
     "groupby_max",
     "groupby_mean",
     "groupby_min",
+    "groupby_std",
+    "groupby_sum",
     "max",
     "mean",
     "min",
     "moving_max",
     "moving_mean",
     "moving_min",
+    "moving_sum",
     "nanmax",
     "nanmean",
     "nanmin",
+    "nanstd",
+    "nansum",
+    "resample_max",
+    "resample_mean",
+    "resample_min",
+    "resample_std",
+    "resample_sum",
+    "std",
+    "sum",
 ];
 
 fn first<'a>(values: &'a [Value], named: &'a [(String, Value)]) -> Option<&'a Value> {
@@ -54,6 +69,32 @@ pub(super) fn carried(function: &str, values: &[Value], named: &[(String, Value)
             let all: Vec<_> = items.iter().filter_map(of).collect();
             let same = all.len() == items.len() && all.windows(2).all(|w| w[0] == w[1]);
             all.into_iter().next().filter(|_| same).unwrap_or_default()
+        }
+        _ => Map::new(),
+    }
+}
+
+/// Attributes that name a quantity: they are not those of a part of it, or of a difference.
+const NAMES: &[&str] = &["units", "calendar"];
+
+/// The attributes of the result of an element-wise function: those that all its operands have alike, if it keeps the quantity.
+pub(super) fn of_elementwise(op: ElementOp, operands: &[&Value]) -> Map<String, Json> {
+    use ElementOp::{Abs, Add, Ceil, Floor, Maximum, Minimum, Negative, Positive, Round, Subtract, Trunc, Where};
+    let chosen = if op == ElementOp::Where { operands.get(1..).unwrap_or_default() } else { operands };
+    let arrays: Vec<&Array> = chosen.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None }).collect();
+    let Some(first) = arrays.first() else { return Map::new() };
+    if arrays.iter().any(|a| cf::is_packed(a.attributes())) {
+        return if op == Positive { first.attributes().clone() } else { Map::new() };
+    }
+    let mut common = first.attributes().clone();
+    common.retain(|k, v| arrays.iter().all(|a| a.attributes().get(k) == Some(v)));
+    match op {
+        Positive | Where | Maximum | Minimum => common,
+        // A sum or a difference has the units of its terms, but is no longer what they are. Of times it is a duration.
+        Add | Subtract | Negative | Abs | Round | Floor | Ceil | Trunc => {
+            common.retain(|k, _| NAMES.contains(&k.as_str()));
+            let time = common.get("units").and_then(Json::as_str).is_some_and(|u| u.contains(" since "));
+            if time { Map::new() } else { common }
         }
         _ => Map::new(),
     }

@@ -1,0 +1,118 @@
+//! The inputs of a pipeline: arrays and groups, with their coordinates, unpacked by the CF conventions unless the file says otherwise.
+
+use crate::open::{Opener, decode_cf};
+use crate::pipeline::LoadError;
+use chunkwise_kernels::{AxisMap, Kernel, PadMode};
+use chunkwise_ops::{Array, Definition};
+use chunkwise_pipeline::{Document, Value};
+use chunkwise_storage::{Location, Store};
+use std::path::Path;
+
+/// What a pipeline reads.
+pub(crate) struct Inputs {
+    /// What each name stands for.
+    pub values: Vec<(String, Value)>,
+    /// All arrays, as expressions see them.
+    pub arrays: Vec<Array>,
+    /// Where each input is.
+    pub places: Vec<Location>,
+    /// Coordinates that cannot be read.
+    pub notes: Vec<String>,
+    /// Arrays as expressions see them, with what is stored, where that is something else.
+    packed: Vec<(Array, Array)>,
+}
+
+/// True if a place holds a group.
+fn is_group(at: &Location) -> bool {
+    let Ok(store) = Store::open(at) else { return false };
+    let group = |data: &[u8]| {
+        serde_json::from_slice::<serde_json::Value>(data).is_ok_and(|d| d.get("node_type").and_then(|v| v.as_str()) == Some("group"))
+    };
+    match store.get("zarr.json") {
+        Ok(Some(data)) => group(&data),
+        Ok(None) => matches!(store.get(".zgroup"), Ok(Some(_))) && matches!(store.get(".zarray"), Ok(None)),
+        Err(_) => false,
+    }
+}
+
+/// A stored array whose attributes say all of its packing. In version 2 the fill value of the array says what is missing; in version 3, which
+/// is written, an attribute does. `None` where no plain number can say it.
+fn told(stored: &Array) -> Option<Array> {
+    let Definition::Stored(source) = stored.definition() else { return Some(stored.clone()) };
+    let v2 = source.metadata.get("zarr_format").and_then(serde_json::Value::as_u64) == Some(2);
+    let fill = source.metadata.get("metadata").and_then(|m| m.get("fill_value")).filter(|f| v2 && !f.is_null());
+    let Some(fill) = fill.filter(|_| !stored.attributes().contains_key("_FillValue")) else { return Some(stored.clone()) };
+    if !stored.dtype().is_integer() {
+        return None;
+    }
+    let mut attributes = stored.attributes().clone();
+    attributes.insert("_FillValue".into(), fill.clone());
+    Some(stored.with_attributes(attributes))
+}
+
+impl Inputs {
+    /// Opens the inputs of a file.
+    pub fn open(doc: &Document, base: &Path) -> Result<Inputs, LoadError> {
+        let mut opener = Opener::default();
+        let mut out = Inputs { values: Vec::new(), arrays: Vec::new(), places: Vec::new(), notes: Vec::new(), packed: Vec::new() };
+        for input in &doc.inputs {
+            let decode = input.decode_cf.or(doc.spec.decode_cf).unwrap_or(true);
+            let bad = |e: crate::Error| doc.error(input.url.span.clone(), e.to_string(), "this input");
+            let place = Location::parse(&input.url.value, Some(base)).map_err(|e| bad(e.into()))?;
+            let value = if is_group(&place) {
+                let (dataset, pairs) = opener.dataset(&place, decode).map_err(bad)?;
+                if dataset.variables.is_empty() {
+                    return Err(doc.error(input.url.span.clone(), format!("the group '{place}' holds no arrays"), "this input").into());
+                }
+                out.arrays.extend(dataset.variables.iter().map(|(_, a)| a.clone()));
+                // Who asks for unpacked values gets them, of a copy too.
+                out.packed.extend(pairs.into_iter().filter(|_| input.decode_cf.is_none()));
+                Value::Dataset(dataset)
+            } else {
+                let stored = opener.array(&input.url.value, Some(base)).map_err(bad)?;
+                let array = if decode { decode_cf(&stored).map_err(bad)? } else { stored.clone() };
+                out.arrays.push(array.clone());
+                if input.decode_cf.is_none() {
+                    out.packed.push((array.clone(), stored));
+                }
+                Value::Array(array)
+            };
+            out.places.push(place);
+            out.values.push((input.name.value.clone(), value));
+        }
+        out.packed.retain(|(a, stored)| a.definition() != stored.definition() || a.attributes() != stored.attributes());
+        out.packed = out.packed.into_iter().filter_map(|(a, stored)| Some((a, told(&stored)?))).collect();
+        out.notes = opener.notes;
+        Ok(out)
+    }
+
+    /// What is stored of an array that an expression only copied or moved: packed values and their attributes stay as they are then.
+    pub fn as_stored(&self, array: &Array) -> Option<Array> {
+        let ids = |a: &Array| a.inputs().iter().map(Array::id).collect::<Vec<_>>();
+        let same = |d: &Array| d.id() == array.id() || d.definition() == array.definition() && ids(d) == ids(array);
+        let moved = |out: Array, stored: &Array| {
+            let out = out.with_dims(array.dims().to_vec()).with_coords(array.coords().clone());
+            out.with_attributes(stored.attributes().clone())
+        };
+        if let Some((_, stored)) = self.packed.iter().find(|(d, _)| same(d)) {
+            return Some(moved(stored.clone(), stored));
+        }
+        let [input] = array.inputs() else { return None };
+        let stored = || self.as_stored(input);
+        match array.definition() {
+            Definition::Rechunk => stored().map(|s| moved(s.rechunked(array.chunks().clone()), &s)),
+            Definition::Apply(kernel @ (Kernel::View { .. } | Kernel::Gather { .. })) => {
+                let padded = |m: &AxisMap| matches!(m, AxisMap::Pad { mode: PadMode::Constant, .. });
+                if matches!(kernel, Kernel::Gather { axes, .. } if axes.iter().any(padded)) {
+                    return None;
+                }
+                let s = stored()?;
+                let ty = chunkwise_kernels::ArrayType::new(s.dtype(), array.shape().to_vec());
+                let dims = array.dims().to_vec();
+                let out = Array::apply(kernel.clone(), &[&s], ty, array.chunks().clone(), dims, array.operation()).ok()?;
+                Some(moved(out, &s))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The outputs of a pipeline: from what the file says to what the planner is asked for.
+
+use crate::inputs::Inputs;
+use crate::pipeline::{LoadError, codec_named};
+use chunkwise_ops::Array;
+use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Value};
+use chunkwise_plan::Codec;
+use chunkwise_planner::Request;
+use chunkwise_storage::Location;
+use std::path::Path;
+
+/// A request, and where in the file it is from.
+pub(crate) type Placed = (Request, std::ops::Range<usize>);
+
+/// What an output asks for: one array, or each variable of a dataset.
+pub(crate) fn requests(doc: &Document, output: &Output, value: Value, base: &Path, inputs: &Inputs) -> Result<Vec<Placed>, LoadError> {
+    let span = output.array.span.clone();
+    let url =
+        Location::parse(&output.url.value, Some(base)).map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
+    if url.as_str().starts_with("http") {
+        let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
+        return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());
+    }
+    let one = |array: &Array, url: &Location, several: bool| -> Result<Placed, LoadError> {
+        Ok((request(doc, output, array, url, several, inputs)?, output.url.span.clone()))
+    };
+    match value {
+        Value::Array(a) => Ok(vec![one(&a, &url, false)?]),
+        Value::Scalar(s) => Ok(vec![one(&chunkwise_ops::create::full(&[], s, s.default_dtype(), None)?, &url, false)?]),
+        Value::Dataset(d) => d.variables.iter().map(|(name, a)| one(a, &url.join(name), true)).collect(),
+        _ => Err(doc.error(span, "an output must be an array or a dataset", "this is none").into()),
+    }
+}
+
+fn request(
+    doc: &Document,
+    output: &Output,
+    array: &Array,
+    url: &Location,
+    several: bool,
+    inputs: &Inputs,
+) -> Result<Request, PipelineError> {
+    let mut array = inputs.as_stored(array).unwrap_or_else(|| array.clone());
+    if let Some(dims) = &output.dims {
+        if dims.value.len() != array.rank() {
+            let message = format!("{} names for {} dimensions", dims.value.len(), array.rank());
+            return Err(doc.error(dims.span.clone(), message, "these names"));
+        }
+        array = array.renamed(dims.value.iter().cloned().map(Some).collect());
+    }
+    let lengths = |spec: &Option<ChunkSpec>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
+        let Some(spec) = spec else { return Ok(None) };
+        let mut out = default;
+        for (dim, n) in spec {
+            let axis = match &dim.value {
+                Dim::Name(name) => array.axis_named(name),
+                Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
+            };
+            match axis {
+                Some(axis) => out[axis] = if *n < 0 { array.shape()[axis].max(1) } else { (*n).max(1) as u64 },
+                // Variables of a dataset need not have all dimensions.
+                None if several => {}
+                None => {
+                    let has: Vec<&str> = array.dims().iter().flatten().map(String::as_str).collect();
+                    let message = format!("the array has no such dimension; it has {}", has.join(", "));
+                    return Err(doc.error(dim.span.clone(), message, "this dimension"));
+                }
+            }
+        }
+        Ok(Some(out))
+    };
+    let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
+    let chunks = lengths(&output.chunks, natural.clone())?;
+    let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
+    let codec = match output.codec.as_ref().map(|c| (c.value.as_str(), c.span.clone())) {
+        None => Codec::Default,
+        Some((name, span)) => codec_named(name)
+            .ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
+    };
+    let mut attributes = array.attributes().clone();
+    attributes.extend(output.attributes.clone());
+    Ok(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes })
+}
+
+fn overlaps(a: &str, b: &str) -> bool {
+    let inside = |x: &str, y: &str| x == y || x.strip_prefix(y).is_some_and(|r| r.starts_with('/'));
+    inside(a, b) || inside(b, a)
+}
+
+/// Refuses outputs that are, hold or lie in an input or another output.
+pub(crate) fn apart(doc: &Document, requests: &[Placed], inputs: &Inputs) -> Result<(), LoadError> {
+    for (i, (r, span)) in requests.iter().enumerate() {
+        if inputs.places.iter().any(|p| overlaps(p.as_str(), &r.url)) || requests[..i].iter().any(|(o, _)| overlaps(&o.url, &r.url)) {
+            let message = "an output must not be, hold or lie in an input or another output";
+            return Err(doc.error(span.clone(), message, "choose another place").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The groups that outputs are in: what is there before a run must agree with the plan, and coordinates are written after it.
+//!
+//! This is the one place where coordinates are written, whoever runs the plan, so that no group says two things of one dimension.
+
+use crate::{RunError, checksums};
+use chunkwise_ops::{Coord, Labels};
+use chunkwise_plan::{ArrayRole, Plan, PlanCoordinate, PlanGroup};
+use chunkwise_storage::{
+    Location, NodeKind, SmallArray, StorageError, Store, Values, check_allowed, consolidate, ensure_group, list_tree, read_small,
+    write_small,
+};
+use std::collections::BTreeMap;
+
+/// Bytes of a coordinate that is read.
+pub const MAX_COORDINATE: u64 = chunkwise_plan::MAX_BYTES;
+
+/// A stored array as a coordinate; `None` if there is none of this name, or its dimensions have no names.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_coord(at: &Location) -> Result<Option<Coord>, StorageError> {
+    let Some(small) = read_small(at, MAX_COORDINATE)? else { return Ok(None) };
+    let Some(dims) = small.dims.into_iter().collect::<Option<Vec<String>>>() else { return Ok(None) };
+    let labels = match small.values {
+        Values::Numbers(dtype, bytes) => Labels::Numbers { dtype, bytes },
+        Values::Text(list) => Labels::Text(list),
+    };
+    Ok(Some(Coord { name: at.name().into(), dims, shape: small.shape, labels, attributes: small.attributes, bounds: false }))
+}
+
+fn coord_of(c: &PlanCoordinate) -> Coord {
+    let labels = match c.values.bytes(c.shape.iter().product()) {
+        Ok(Some((dtype, bytes))) => Labels::Numbers { dtype, bytes },
+        _ => match &c.values {
+            chunkwise_plan::CoordinateValues::Text(list) => Labels::Text(list.clone()),
+            chunkwise_plan::CoordinateValues::Numbers { .. } => Labels::Lost,
+        },
+    };
+    let (dims, shape, attributes) = (c.dims.clone(), c.shape.clone(), c.attributes.clone());
+    Coord { name: c.name.clone(), dims, shape, labels, attributes, bounds: false }
+}
+
+/// The folder may be made a group: it is one already, or holds no files of somebody's.
+fn usable(group: &Location) -> bool {
+    if check_allowed(group).is_err() {
+        return false;
+    }
+    let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata"];
+    let Some(entries) = group.local_path().and_then(|folder| std::fs::read_dir(folder).ok()) else { return true };
+    let files: Vec<_> = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_file())).map(|e| e.file_name()).collect();
+    let is_group = files.iter().any(|f| f == "zarr.json" || f == ".zgroup");
+    is_group || !files.iter().any(|f| !metadata.iter().any(|m| f == m))
+}
+
+/// The groups of a plan, those that it does not name included: each folder that an output is in.
+fn groups(plan: &Plan) -> Result<Vec<(Location, PlanGroup)>, RunError> {
+    let mut out: BTreeMap<String, (Location, PlanGroup)> = BTreeMap::new();
+    for array in plan.arrays.values().filter(|a| a.role == ArrayRole::Output) {
+        let output = Location::parse(&array.url, None)?;
+        if output.name().ends_with(".zarr") {
+            continue;
+        }
+        let Some(at) = output.parent().filter(usable) else { continue };
+        let named = plan.groups.iter().find(|g| Location::parse(&g.url, None).is_ok_and(|l| l.as_str() == at.as_str()));
+        let group =
+            named.cloned().unwrap_or_else(|| PlanGroup { url: at.as_str().into(), coordinates: Vec::new(), unlabelled: Vec::new() });
+        out.insert(at.as_str().into(), (at, group));
+    }
+    Ok(out.into_values().collect())
+}
+
+/// What a group holds besides the outputs and coordinates of the plan: arrays by name, with their dimensions and lengths.
+struct Others(Vec<(String, Vec<Option<String>>, Vec<u64>)>);
+
+impl Others {
+    fn read(at: &Location, ours: &dyn Fn(&str) -> bool) -> Result<Others, RunError> {
+        let nodes = match list_tree(at) {
+            Ok(nodes) => nodes,
+            Err(StorageError::NotFound { .. } | StorageError::Unsupported { .. }) => return Ok(Others(Vec::new())),
+            Err(e) => return Err(e.into()),
+        };
+        let mut out = Vec::new();
+        for n in nodes.into_iter().filter(|n| !n.path.is_empty() && !n.path.contains('/') && !ours(&n.path)) {
+            match n.kind {
+                NodeKind::Array(Ok(m)) => out.push((n.path, m.dimension_names.unwrap_or_default(), m.shape)),
+                NodeKind::Array(Err(_)) => {
+                    if let Ok(Some(c)) = read_coord(&at.join(&n.path)) {
+                        out.push((n.path, c.dims.into_iter().map(Some).collect(), c.shape));
+                    }
+                }
+                NodeKind::Group(_) => {}
+            }
+        }
+        Ok(Others(out))
+    }
+
+    /// The name of an array that has this dimension.
+    fn with_dim(&self, dim: &str) -> Option<&str> {
+        self.0.iter().find(|(name, dims, _)| name != dim && dims.iter().any(|d| d.as_deref() == Some(dim))).map(|(n, ..)| n.as_str())
+    }
+
+    /// An array that has a dimension in another length.
+    fn other_length(&self, dim: &str, n: u64) -> Option<(&str, u64)> {
+        let of = |(name, dims, shape): &'_ (String, Vec<Option<String>>, Vec<u64>)| {
+            let i = dims.iter().position(|d| d.as_deref() == Some(dim))?;
+            Some((name.clone(), *shape.get(i)?)).filter(|(_, len)| *len != n)
+        };
+        self.0.iter().find_map(|o| of(o).map(|(_, len)| (o.0.as_str(), len)))
+    }
+}
+
+fn refuse(at: &Location, detail: String) -> RunError {
+    RunError::Group { url: at.to_string(), detail }
+}
+
+/// Compares a plan with the groups that its outputs go into.
+///
+/// # Errors
+/// When a group has a dimension of the outputs in another length, or other labels for it; unless the run replaces (`overwrite`) all that the group
+/// has along this dimension.
+pub(crate) fn check(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
+    for (at, group) in groups(plan)? {
+        let store = Store::open(&at)?;
+        if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
+            continue;
+        }
+        let outputs: Vec<_> = plan.arrays.values().filter(|a| a.role == ArrayRole::Output).collect();
+        let inside = |url: &str| url.rsplit_once('/').filter(|(parent, _)| *parent == at.as_str()).map(|(_, name)| name.to_string());
+        let names: Vec<String> = outputs.iter().filter_map(|a| inside(&a.url)).collect();
+        let ours = |name: &str| names.iter().any(|n| n == name);
+        let others = Others::read(&at, &ours)?;
+        // The length of each dimension of the outputs.
+        let mut dims: BTreeMap<&str, u64> = BTreeMap::new();
+        for a in outputs.iter().filter(|a| inside(&a.url).is_some()) {
+            let names = a.encoding.as_ref().and_then(|e| e.dimension_names.as_ref());
+            dims.extend(names.into_iter().flatten().zip(&a.shape).filter_map(|(d, n)| Some((d.as_deref()?, *n))));
+        }
+        let is_coordinate = |name: &str| group.coordinates.iter().any(|c| c.name == name);
+        for c in &group.coordinates {
+            let wanted = coord_of(c);
+            let Some(there) = read_coord(&at.join(&c.name))? else { continue };
+            let Some(difference) = there.difference(&wanted) else { continue };
+            let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
+            if overwrite && user.is_none() {
+                continue;
+            }
+            let out = if overwrite {
+                format!("the array '{}' in it has these labels and is not replaced", user.unwrap_or_default())
+            } else {
+                "replace what has them with --overwrite".into()
+            };
+            return Err(refuse(
+                &at,
+                format!(
+                    "it has other labels for '{}': {difference} (the group has {}, the outputs have {}); {out}, write into another group, or give the \
+                     dimension another name with `dims:`",
+                    c.name,
+                    there.summary(),
+                    wanted.summary()
+                ),
+            ));
+        }
+        for (dim, n) in dims {
+            // A coordinate that is written anew has no say.
+            let rest = Others(others.0.iter().filter(|o| !(overwrite && is_coordinate(&o.0))).cloned().collect());
+            if let Some((name, len)) = rest.other_length(dim, n) {
+                return Err(refuse(
+                    &at,
+                    format!(
+                        "its array '{name}' has {len} elements along '{dim}', the outputs have {n}: such a group cannot be opened; write into \
+                         another group, or give the dimension another name with `dims:`"
+                    ),
+                ));
+            }
+            if group.unlabelled.iter().any(|d| d == dim) && read_coord(&at.join(dim))?.is_some() {
+                return Err(refuse(
+                    &at,
+                    format!(
+                        "it has labels for '{dim}', and those of the outputs are not known (they were padded, or joined from unlike parts), so they \
+                         would get the wrong ones; write into another group, or give the dimension another name with `dims:`"
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folders of the outputs groups and writes their coordinates, unless they are there.
+///
+/// # Errors
+/// As [`check`]: a group may have changed while the run went on. When storage fails.
+pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
+    check(plan, overwrite)?;
+    for (at, group) in groups(plan)? {
+        ensure_group(&at, &serde_json::Map::new())?;
+        let done = chunkwise_storage::at_once(&group.coordinates, |c| -> Result<(), RunError> {
+            let (place, wanted) = (at.join(&c.name), coord_of(c));
+            if read_coord(&place)?.is_some_and(|there| there.difference(&wanted).is_none() && there.attributes == wanted.attributes) {
+                return Ok(());
+            }
+            // First the metadata: half of the old and half of the new must not open.
+            let store = Store::open(&place)?;
+            for key in ["zarr.json", ".zarray", ".zattrs"] {
+                store.delete(key)?;
+            }
+            store.delete_prefix("")?;
+            let values = match wanted.labels {
+                Labels::Numbers { dtype, bytes } => Values::Numbers(dtype, bytes),
+                Labels::Text(list) => Values::Text(list),
+                Labels::Lost => return Ok(()),
+            };
+            let dims = wanted.dims.into_iter().map(Some).collect();
+            let small = SmallArray { shape: wanted.shape, dims, attributes: wanted.attributes, values };
+            if let Some((key, hash)) = write_small(&place, &small)? {
+                checksums::write(&place, [(key, format!("{hash:016x}"))].into_iter())?;
+            }
+            Ok(())
+        });
+        done.into_iter().collect::<Result<(), RunError>>()?;
+        consolidate(&at)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Small arrays that are read and written whole: coordinates, of numbers or of texts.
+//!
+//! Texts are stored as zarr-python stores them in version 3: the data type `string` with the codec `vlen-utf8`
+//! (<https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8>). Read are also texts of a fixed length
+//! (`fixed_length_utf32`, and `<U` of version 2), and those of version 2 with the filter `vlen-utf8`.
+
+use crate::{ArrayIo, CodecChoice, Elements, Location, NewArray, StorageError, Store, new_meta, open_array, publish_array};
+use chunkwise_types::{DType, Region, Scalar, unravel, volume};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use zarrs::array::{Array, ArrayMetadata, ArraySubset};
+use zarrs::storage::store::MemoryStore;
+use zarrs::storage::{StoreKey, WritableStorageTraits};
+
+/// Elements in C order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Numbers, in native byte order.
+    Numbers(DType, Vec<u8>),
+    /// Texts.
+    Text(Vec<String>),
+}
+
+/// An array in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmallArray {
+    /// The length of each axis.
+    pub shape: Vec<u64>,
+    /// The names of the axes.
+    pub dims: Vec<Option<String>>,
+    /// User attributes.
+    pub attributes: Map<String, Value>,
+    /// The elements.
+    pub values: Values,
+}
+
+/// Reads an array of at most `limit` bytes. `None` if there is no array of this name.
+///
+/// # Errors
+/// When there is one that cannot be read, or that is larger.
+pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
+    let meta = match open_array(location) {
+        Ok(meta) => meta,
+        Err(StorageError::NotFound { .. }) => return Ok(None),
+        // Texts are none of the dtypes that can be computed with.
+        Err(StorageError::Unsupported { url, detail }) => {
+            let store = Store::open(location)?;
+            return match read_text(location, limit)? {
+                Some(found) => Ok(Some(found)),
+                // A folder without metadata is not an array yet.
+                None if store.get("zarr.json")?.is_none() && store.get(".zarray")?.is_none() => Ok(None),
+                None => Err(StorageError::Unsupported { url, detail }),
+            };
+        }
+        Err(e) => return Err(e),
+    };
+    let bytes = volume(&meta.shape).saturating_mul(meta.dtype.size());
+    too_large(location, bytes, limit)?;
+    let mut data = vec![0; bytes as usize];
+    if bytes > 0 {
+        ArrayIo::new(location, &meta)?.read_region(&Region::full(&meta.shape), &mut data)?;
+    }
+    let mut attributes = meta.attributes;
+    attributes.remove("_ARRAY_DIMENSIONS");
+    let dims = meta.dimension_names.unwrap_or_else(|| vec![None; meta.shape.len()]);
+    Ok(Some(SmallArray { shape: meta.shape, dims, attributes, values: Values::Numbers(meta.dtype, data) }))
+}
+
+fn too_large(location: &Location, bytes: u64, limit: u64) -> Result<(), StorageError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    let detail = format!("it has {bytes} bytes, more than the {limit} that are kept in memory");
+    Err(StorageError::Unsupported { url: location.to_string(), detail })
+}
+
+/// Texts of a fixed length as an array of code points with an axis more, which has the same bytes: its document, and the characters of a text.
+fn as_codes(doc: &Value) -> Option<(Value, u64)> {
+    let mut doc = doc.clone();
+    let object = doc.as_object_mut()?;
+    let longer = |list: Option<&Value>, n: Value| {
+        let mut list = list?.as_array()?.clone();
+        list.push(n);
+        Some(Value::Array(list))
+    };
+    let n = if object.get("zarr_format")?.as_u64()? == 3 {
+        let dtype = object.get("data_type")?;
+        if dtype.get("name")?.as_str()? != "fixed_length_utf32" {
+            return None;
+        }
+        let n = dtype.pointer("/configuration/length_bytes")?.as_u64()? / 4;
+        let chunks = longer(object.get("chunk_grid")?.pointer("/configuration/chunk_shape"), json!(n))?;
+        object.insert("chunk_grid".into(), json!({"name": "regular", "configuration": {"chunk_shape": chunks}}));
+        object.insert("data_type".into(), json!("uint32"));
+        object.remove("dimension_names");
+        n
+    } else {
+        let n = object.get("dtype")?.as_str()?.strip_prefix("<U")?.parse::<u64>().ok()?;
+        if object.get("order")?.as_str()? != "C" {
+            return None;
+        }
+        let chunks = longer(object.get("chunks"), json!(n))?;
+        object.insert("chunks".into(), chunks);
+        object.insert("dtype".into(), json!("<u4"));
+        n
+    };
+    if !(1..1 << 18).contains(&n) {
+        return None;
+    }
+    object.insert("fill_value".into(), json!(0));
+    let shape = longer(object.get("shape"), json!(n))?;
+    object.insert("shape".into(), shape);
+    Some((doc, n))
+}
+
+fn text_of(codes: &[u32]) -> String {
+    let text: String = codes.iter().map(|c| char::from_u32(*c).unwrap_or('\u{fffd}')).collect();
+    text.trim_end_matches('\0').to_string()
+}
+
+/// Reads an array of texts; `None` if it is none.
+fn read_text(location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
+    let store = Store::open(location)?;
+    let bad = |detail: String| StorageError::Metadata { url: location.to_string(), detail };
+    let parse = |data: Option<bytes::Bytes>| data.and_then(|d| serde_json::from_slice::<Value>(&d).ok());
+    let (doc, v2) = match parse(store.get("zarr.json")?) {
+        Some(doc) => (doc, false),
+        None => match parse(store.get(".zarray")?) {
+            Some(doc) => (doc, true),
+            None => return Ok(None),
+        },
+    };
+    let attributes = if v2 { parse(store.get(".zattrs")?) } else { doc.get("attributes").cloned() };
+    let mut attributes = attributes.and_then(|a| a.as_object().cloned()).unwrap_or_default();
+    let fixed = as_codes(&doc);
+    let document = fixed.as_ref().map_or(&doc, |f| &f.0).clone();
+    let metadata: ArrayMetadata = match serde_json::from_value(document) {
+        Ok(m) => m,
+        Err(_) => return Ok(None),
+    };
+    let memory = Arc::new(MemoryStore::new());
+    let Ok(array) = Array::new_with_metadata(memory.clone(), "/", metadata) else { return Ok(None) };
+    let is_text = match (doc.get("data_type"), doc.get("filters").and_then(Value::as_array)) {
+        (Some(t), _) => t.as_str().or_else(|| t.get("name")?.as_str()) == Some("string"),
+        (None, Some(filters)) => filters.iter().any(|f| f.get("id").and_then(Value::as_str) == Some("vlen-utf8")),
+        _ => false,
+    };
+    if fixed.is_none() && !is_text {
+        return Ok(None);
+    }
+    let whole = array.shape().to_vec();
+    let shape = if fixed.is_some() { whole[..whole.len() - 1].to_vec() } else { whole.clone() };
+    too_large(location, volume(&whole).saturating_mul(if fixed.is_some() { 4 } else { 16 }), limit)?;
+    let counts = array.chunk_grid_shape().to_vec();
+    for k in 0..volume(&counts) {
+        let key = array.chunk_key(&unravel(k, &counts));
+        // The axis more has one chunk, which is the last part of the key.
+        let stored = match (fixed.is_some(), shape.is_empty()) {
+            (true, true) => String::from(if v2 { "0" } else { "c" }),
+            (true, false) => key.as_str().get(..key.as_str().len() - 2).unwrap_or_default().to_string(),
+            (false, _) => key.as_str().to_string(),
+        };
+        if let Some(size) = store.size(&stored)? {
+            too_large(location, size, limit)?;
+        }
+        if let Some(data) = store.get(&stored)? {
+            let key = StoreKey::new(key.as_str()).map_err(|e| bad(e.to_string()))?;
+            memory.set(&key, data).map_err(|e| bad(e.to_string()))?;
+        }
+    }
+    let all = ArraySubset::new_with_shape(whole);
+    let texts: Vec<String> = match &fixed {
+        Some((_, n)) => {
+            let codes: Vec<u32> = array.retrieve_array_subset(&all).map_err(|e| bad(e.to_string()))?;
+            codes.chunks_exact(*n as usize).map(text_of).collect()
+        }
+        None => array.retrieve_array_subset(&all).map_err(|e| bad(e.to_string()))?,
+    };
+    let names =
+        |v: Option<&Value>| -> Option<Vec<Option<String>>> { Some(v?.as_array()?.iter().map(|n| n.as_str().map(String::from)).collect()) };
+    let dims = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
+    let dims = dims.filter(|d| d.len() == shape.len()).unwrap_or_else(|| vec![None; shape.len()]);
+    attributes.remove("_ARRAY_DIMENSIONS");
+    Ok(Some(SmallArray { shape, dims, attributes, values: Values::Text(texts) }))
+}
+
+/// Writes an array as a single chunk. The key of the chunk and its XXH3-64 are given back, unless there is none.
+///
+/// # Errors
+/// When storage fails.
+pub fn write_small(location: &Location, array: &SmallArray) -> Result<Option<(String, u64)>, StorageError> {
+    let chunks: Vec<u64> = array.shape.iter().map(|n| (*n).max(1)).collect();
+    let empty = volume(&array.shape) == 0;
+    match &array.values {
+        Values::Numbers(dtype, bytes) => {
+            let meta = new_meta(&NewArray {
+                dtype: *dtype,
+                shape: array.shape.clone(),
+                chunks,
+                shards: None,
+                codec: CodecChoice::Default,
+                fill_value: Scalar::Int(0),
+                dimension_names: Some(array.dims.clone()),
+                attributes: array.attributes.clone(),
+            })?;
+            let written = if empty {
+                None
+            } else {
+                let index = vec![0; array.shape.len()];
+                let w = ArrayIo::new(location, &meta)?.write_chunk(&index, Elements::whole(bytes, &array.shape))?;
+                Some((w.key, w.xxh3))
+            };
+            publish_array(location, &meta)?;
+            Ok(written)
+        }
+        Values::Text(list) => {
+            let doc = json!({
+                "zarr_format": 3, "node_type": "array", "shape": array.shape, "data_type": "string",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                "fill_value": "", "codecs": [{"name": "vlen-utf8", "configuration": {}}], "attributes": array.attributes, "dimension_names": array.dims,
+            });
+            let store = Store::open(location)?;
+            let mut written = None;
+            if !empty {
+                let mut data = (list.len() as u32).to_le_bytes().to_vec();
+                for text in list {
+                    data.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    data.extend_from_slice(text.as_bytes());
+                }
+                let key = std::iter::once("c").chain(array.shape.iter().map(|_| "0")).collect::<Vec<_>>().join("/");
+                written = Some((key.clone(), xxhash_rust::xxh3::xxh3_64(&data)));
+                store.put(&key, data)?;
+            }
+            store.put("zarr.json", serde_json::to_vec_pretty(&doc).unwrap_or_default())?;
+            Ok(written)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| Location::parse(&folder.path().join(name).display().to_string(), None).unwrap();
+        let dims = vec![Some("x".to_string())];
+        for (name, shape, dims, values) in [
+            ("text", vec![3], dims.clone(), Values::Text(["DJF", "", "größer"].map(String::from).to_vec())),
+            ("one", vec![], vec![], Values::Text(vec!["a".into()])),
+            ("none", vec![0], dims.clone(), Values::Text(Vec::new())),
+            ("numbers", vec![2], dims, Values::Numbers(DType::Int16, vec![1, 0, 2, 0])),
+        ] {
+            let array = SmallArray { shape, dims, attributes: json!({"units": "K"}).as_object().cloned().unwrap(), values };
+            write_small(&at(name), &array).unwrap();
+            assert_eq!(read_small(&at(name), 1 << 20).unwrap(), Some(array), "{name}");
+        }
+        assert_eq!(read_small(&at("nothing"), 100).unwrap(), None);
+        assert!(read_small(&at("text"), 1).is_err());
+    }
+}
