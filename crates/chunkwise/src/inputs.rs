@@ -6,6 +6,7 @@ use chunkwise_kernels::{AxisMap, Kernel, PadMode};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{Document, Value};
 use chunkwise_storage::{Location, Store};
+use chunkwise_types::DTypeKind;
 use std::path::Path;
 
 /// What a pipeline reads.
@@ -42,11 +43,18 @@ fn told(stored: &Array) -> Option<Array> {
     let v2 = source.metadata.get("zarr_format").and_then(serde_json::Value::as_u64) == Some(2);
     let fill = source.metadata.get("metadata").and_then(|m| m.get("fill_value")).filter(|f| v2 && !f.is_null());
     let Some(fill) = fill.filter(|_| !stored.attributes().contains_key("_FillValue")) else { return Some(stored.clone()) };
-    if !stored.dtype().is_integer() {
-        return None;
-    }
+    let float = match fill.as_str() {
+        Some("NaN") => Some(f64::NAN),
+        Some("Infinity") => Some(f64::INFINITY),
+        Some("-Infinity") => Some(f64::NEG_INFINITY),
+        _ => fill.as_f64(),
+    };
+    let value = match stored.dtype().kind() {
+        DTypeKind::Float => chunkwise_ops::cf::float_attribute(float?).into(),
+        _ => fill.clone(),
+    };
     let mut attributes = stored.attributes().clone();
-    attributes.insert("_FillValue".into(), fill.clone());
+    attributes.insert("_FillValue".into(), value);
     Some(stored.with_attributes(attributes))
 }
 

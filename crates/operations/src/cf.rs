@@ -53,6 +53,18 @@ fn base64_float(text: &str) -> Option<f64> {
     Some(f64::from_bits(((bits >> 2) as u64).swap_bytes()))
 }
 
+/// A float as xarray stores it in the attributes of version 3: its eight bytes, little-endian, in base64.
+///
+/// ```
+/// assert_eq!(chunkwise_ops::cf::float_attribute(-999.0), "AAAAAAA4j8A=");
+/// ```
+pub fn float_attribute(value: f64) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = u128::from(value.to_bits().swap_bytes()) << 2;
+    let digit = |k: u32| char::from(DIGITS[(bits >> (6 * k) & 63) as usize]);
+    (0..11).rev().map(digit).chain(['=']).collect()
+}
+
 fn number(v: &Value) -> Option<Scalar> {
     match v {
         Value::Number(n) => {
