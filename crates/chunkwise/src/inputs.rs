@@ -5,7 +5,7 @@ use crate::pipeline::LoadError;
 use chunkwise_kernels::{AxisMap, Kernel, PadMode};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{Document, Value};
-use chunkwise_storage::{Location, Store};
+use chunkwise_storage::{Location, StorageError};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
 
@@ -21,19 +21,6 @@ pub(crate) struct Inputs {
     pub notes: Vec<String>,
     /// Arrays as expressions see them, with what is stored, where that is something else.
     packed: Vec<(Array, Array)>,
-}
-
-/// True if a place holds a group.
-fn is_group(at: &Location) -> bool {
-    let Ok(store) = Store::open(at) else { return false };
-    let group = |data: &[u8]| {
-        serde_json::from_slice::<serde_json::Value>(data).is_ok_and(|d| d.get("node_type").and_then(|v| v.as_str()) == Some("group"))
-    };
-    match store.get("zarr.json") {
-        Ok(Some(data)) => group(&data),
-        Ok(None) => matches!(store.get(".zgroup"), Ok(Some(_))) && matches!(store.get(".zarray"), Ok(None)),
-        Err(_) => false,
-    }
 }
 
 /// A stored array whose attributes say all of its packing. In version 2 the fill value of the array says what is missing; in version 3, which
@@ -67,24 +54,24 @@ impl Inputs {
             let decode = input.decode_cf.or(doc.spec.decode_cf).unwrap_or(true);
             let bad = |e: crate::Error| doc.error(input.url.span.clone(), e.to_string(), "this input");
             let place = Location::parse(&input.url.value, Some(base)).map_err(|e| bad(e.into()))?;
-            let value = if is_group(&place) {
-                let (dataset, pairs) = opener.dataset(&place, decode).map_err(bad)?;
-                if dataset.variables.is_empty() {
-                    return Err(doc.error(input.url.span.clone(), format!("the group '{place}' holds no arrays"), "this input").into());
+            // Who asks for unpacked values gets them, of a copy too.
+            let keep = |pair: &(Array, Array)| input.decode_cf.is_none().then(|| pair.clone());
+            let (value, pairs) = match opener.array(&place) {
+                Ok(stored) => {
+                    let array = if decode { decode_cf(&stored).map_err(bad)? } else { stored.clone() };
+                    (Value::Array(array.clone()), vec![(array, stored)])
                 }
-                out.arrays.extend(dataset.variables.iter().map(|(_, a)| a.clone()));
-                // Who asks for unpacked values gets them, of a copy too.
-                out.packed.extend(pairs.into_iter().filter(|_| input.decode_cf.is_none()));
-                Value::Dataset(dataset)
-            } else {
-                let stored = opener.array(&input.url.value, Some(base)).map_err(bad)?;
-                let array = if decode { decode_cf(&stored).map_err(bad)? } else { stored.clone() };
-                out.arrays.push(array.clone());
-                if input.decode_cf.is_none() {
-                    out.packed.push((array.clone(), stored));
+                Err(crate::Error::Storage(StorageError::Group { .. })) => {
+                    let (dataset, pairs) = opener.dataset(&place, decode).map_err(bad)?;
+                    if pairs.is_empty() {
+                        return Err(doc.error(input.url.span.clone(), format!("the group '{place}' holds no arrays"), "this input").into());
+                    }
+                    (Value::Dataset(dataset), pairs)
                 }
-                Value::Array(array)
+                Err(e) => return Err(bad(e).into()),
             };
+            out.arrays.extend(pairs.iter().map(|(a, _)| a.clone()));
+            out.packed.extend(pairs.iter().filter_map(keep));
             out.places.push(place);
             out.values.push((input.name.value.clone(), value));
         }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # Ok::<(), chunkwise::Error>(())
 /// ```
 pub fn open(url: &str, base: Option<&Path>) -> Result<Array, Error> {
-    Opener::default().array(url, base)
+    Opener::default().array(&Location::parse(url, base)?)
 }
 
 /// Opens arrays and groups, and reads each coordinate once.
@@ -42,10 +42,9 @@ fn listed(attributes: &serde_json::Map<String, serde_json::Value>, key: &str) ->
 
 impl Opener {
     /// A stored array with its coordinates.
-    pub fn array(&mut self, url: &str, base: Option<&Path>) -> Result<Array, Error> {
-        let location = Location::parse(url, base)?;
-        let meta = open_array(&location)?;
-        self.lazy(&location, meta, &[])
+    pub fn array(&mut self, location: &Location) -> Result<Array, Error> {
+        let meta = open_array(location)?;
+        self.lazy(location, meta, &[])
     }
 
     fn lazy(&mut self, location: &Location, meta: ArrayMeta, more: &[String]) -> Result<Array, Error> {

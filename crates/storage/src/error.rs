@@ -74,6 +74,12 @@ pub enum StorageError {
         /// Key of the chunk.
         key: String,
     },
+    /// There is a group where an array is wanted.
+    #[error("'{url}' is a group, not an array; name an array in it (`chunkwise info` lists them)")]
+    Group {
+        /// The URL.
+        url: String,
+    },
     /// The metadata is wrong.
     #[error("the metadata of '{url}' is not valid: {detail}")]
     Metadata {

@@ -101,7 +101,7 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
     if let Some(doc) = document(&store, "zarr.json", &url)? {
         return match doc.get("node_type").and_then(Value::as_str) {
             Some("array") => from_document(&url, doc, 3),
-            Some("group") => Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into())),
+            Some("group") => Err(StorageError::Group { url }),
             _ => Err(bad("node_type is neither array nor group".into())),
         };
     }
@@ -113,7 +113,7 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
         return from_document(&url, doc, 2);
     }
     if group.is_some() {
-        return Err(bad("it is a group, not an array; name an array in it (`chunkwise info` lists them)".into()));
+        return Err(StorageError::Group { url });
     }
     match crate::recognise::recognise(location) {
         Some(detail) => Err(StorageError::Unsupported { url, detail }),
