@@ -6,9 +6,10 @@
 use crate::coords::{Coord, Difference, Labels};
 use crate::elementwise::{Operand, astype, elementwise};
 use crate::index::take;
+use crate::manipulate::view;
 use crate::{Array, OpError, create};
-use chunkwise_kernels::{ArrayType, ElementOp, Kernel, ViewAxis};
-use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+use chunkwise_kernels::{ElementOp, ViewAxis};
+use chunkwise_types::{DType, Scalar};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -51,22 +52,7 @@ fn arranged(a: &Array, order: &[&str]) -> Result<Array, OpError> {
     if axes.iter().enumerate().all(|(i, x)| *x == ViewAxis::In(i)) {
         return Ok(a.clone());
     }
-    let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());
-    for axis in &axes {
-        match axis {
-            ViewAxis::In(i) => {
-                shape.push(a.shape()[*i]);
-                chunks.push(a.chunks().0[*i].clone());
-                dims.push(a.dims()[*i].clone());
-            }
-            ViewAxis::New => {
-                shape.push(1);
-                chunks.push(AxisChunks::regular(1, 1));
-                dims.push(None);
-            }
-        }
-    }
-    Array::apply(Kernel::View { axes }, &[a], ArrayType::new(a.dtype(), shape), ChunkGrid(chunks), dims, "broadcast_to")
+    view(a, axes, "broadcast_to")
 }
 
 /// The arrays with axes of one name in one place, if all their axes have names; as they are otherwise.
@@ -189,23 +175,22 @@ fn refusal(operation: &str, dim: &str, a: &Coord, b: &Coord, difference: &Differ
     OpError::new(operation, message)
 }
 
-/// The arrays with equal labels along the dimensions that they share.
+/// Refuses two coordinates of one name that differ, where nothing says how they are joined.
+///
+/// # Errors
+/// With the first difference.
+pub(crate) fn agree(operation: &str, a: &Coord, b: &Coord) -> Result<(), OpError> {
+    match a.difference(b) {
+        Some(difference) => Err(refusal(operation, &a.name, a, b, &difference)),
+        None => Ok(()),
+    }
+}
+
+/// The arrays with equal labels along the dimensions that they share, but for `except`, along which they are put end to end.
 ///
 /// # Errors
 /// When labels differ and the join is [`Join::Exact`], or a label that they are joined by occurs twice.
-pub fn by_label(operation: &str, arrays: Vec<Array>, join: Join) -> Result<Vec<Array>, OpError> {
-    along(operation, arrays, None, join)
-}
-
-/// As [`by_label`], but for one dimension, along which they are joined end to end.
-///
-/// # Errors
-/// As [`by_label`].
-pub fn beside(operation: &str, arrays: Vec<Array>, dim: Option<&str>, join: Join) -> Result<Vec<Array>, OpError> {
-    along(operation, arrays, dim, join)
-}
-
-fn along(operation: &str, mut arrays: Vec<Array>, except: Option<&str>, join: Join) -> Result<Vec<Array>, OpError> {
+pub fn by_label(operation: &str, mut arrays: Vec<Array>, except: Option<&str>, join: Join) -> Result<Vec<Array>, OpError> {
     let mut dims: Vec<String> = Vec::new();
     for d in arrays.iter().flat_map(|a| a.dims()).flatten() {
         if !dims.contains(d) && except != Some(d.as_str()) {
@@ -246,7 +231,7 @@ pub fn meet(operation: &str, operands: &[Operand], join: Join) -> Result<Vec<Ope
     if arrays.len() < 2 {
         return Ok(operands.to_vec());
     }
-    let mut met = by_name(by_label(operation, arrays, join)?)?.into_iter();
+    let mut met = by_name(by_label(operation, arrays, None, join)?)?.into_iter();
     Ok(operands
         .iter()
         .map(|o| match o {

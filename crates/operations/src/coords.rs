@@ -376,7 +376,8 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
     let coords = match kernel {
         Kernel::Create { .. } => Coords::new(),
         Kernel::Element { .. } | Kernel::Contract(_) => all(),
-        Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) => first.coords().clone(),
+        // Which element a window is around, the operation knows: it says what the labels are.
+        Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) | Kernel::Stencil(_) => first.coords().clone(),
         Kernel::View { axes } => {
             let mut out = first.coords().clone();
             for (i, dim) in first.dims().iter().enumerate() {
@@ -393,15 +394,6 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
                 let (n, len) = (first.shape()[i], shape.get(i).copied().unwrap_or(0));
                 if let Some(dim) = first.dims()[i].as_ref().filter(|_| *map != AxisMap::ALL || n != len) {
                     out = picked(out, dim, len, &|k| map.at(k, n));
-                }
-            }
-            out
-        }
-        Kernel::Stencil(s) => {
-            let mut out = first.coords().clone();
-            for (i, w) in s.window.iter().enumerate().filter(|(_, w)| **w > 1) {
-                if let Some(dim) = &first.dims()[i] {
-                    out = picked(out, dim, shape.get(i).copied().unwrap_or(0), &|k| Some(k + w / 2));
                 }
             }
             out

@@ -4,6 +4,7 @@
 //! are contracted at a time, those first that leave the smallest result. A pair that sums nothing is a broadcast product, and a
 //! pair whose labels are all shared is a sum of such a product; only the others are matrix products.
 
+use crate::align::agree;
 use crate::coords::{Coord, Coords, Labels, merge};
 use crate::elementwise::{astype, elementwise};
 use crate::linalg::contract;
@@ -176,8 +177,8 @@ fn labelled(operands: &[Array], inputs: &[Vec<u32>], out: &[u32], dims: &[Option
             let index = array.dims()[i].as_deref().and_then(|d| array.index_of(d)).filter(|c| c.labels != Labels::Lost && c.len() != 1);
             let Some(c) = index else { continue };
             let first = known.entry(*l).or_insert_with(|| c.clone());
-            if let Some(difference) = first.difference(c).filter(|_| first.name == c.name) {
-                return bad(format!("the labels of '{}' differ: {difference} ({} and {})", c.name, first.summary(), c.summary()));
+            if first.name == c.name {
+                agree("einsum", first, c)?;
             }
         }
         let stays = |d: &String| {

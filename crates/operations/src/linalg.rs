@@ -1,5 +1,6 @@
 //! Products summed over shared indices.
 
+use crate::align::agree;
 use crate::elementwise::{astype, elementwise};
 use crate::manipulate::{expand_dims, squeeze};
 use crate::{Array, Labels, OpError};
@@ -29,9 +30,8 @@ pub fn contract(a: &Array, b: &Array, ia: &[u32], ib: &[u32], out: &[u32], opera
         let index = |x: &Array, k: usize| x.dims()[k].as_deref().and_then(|d| x.index_of(d)).filter(|c| c.labels != Labels::Lost).cloned();
         if let (Some(x), Some(y)) = (index(a, i), index(b, j))
             && x.name == y.name
-            && let Some(difference) = x.difference(&y)
         {
-            return Err(bad(format!("the labels of '{}' differ: {difference} ({} and {})", x.name, x.summary(), y.summary())));
+            agree(operation, &x, &y)?;
         }
     }
     let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());

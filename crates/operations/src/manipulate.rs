@@ -6,7 +6,8 @@ use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, AxisMap, ElementOp, Kernel, PadMode, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
 
-fn view(a: &Array, axes: Vec<ViewAxis>, operation: &str) -> Result<Array, OpError> {
+/// The axes in another order, some of them new, of length 1 and without a name. Axes that are left out have length 1.
+pub(crate) fn view(a: &Array, axes: Vec<ViewAxis>, operation: &str) -> Result<Array, OpError> {
     let (mut shape, mut chunks, mut dims) = (Vec::new(), Vec::new(), Vec::new());
     for axis in &axes {
         match axis {

@@ -256,7 +256,6 @@ impl Keys<'_> {
     }
 
     fn between(&self, from: Option<&Label>, to: Option<&Label>, step: i64) -> Result<Place, String> {
-        use std::cmp::Ordering::{Greater, Less};
         let name = &self.coord.name;
         if step < 1 {
             return Err("the step of a range of labels must be at least 1; use flip() to turn an axis round".into());
@@ -277,34 +276,21 @@ impl Keys<'_> {
                 let shown = |l: Option<&Label>| l.map(Label::to_string).unwrap_or_default();
                 return Err(format!("'{name}' is ascending, so the range is {}:{}", shown(to), shown(from)));
             }
-            if reversed {
-                return self.inside(Some(y), Some(x), step, Less, Greater);
-            }
-            return self.inside(Some(x), Some(y), step, Less, Greater);
+            return Ok(if reversed { self.inside(b.as_ref(), a.as_ref(), step) } else { self.inside(a.as_ref(), b.as_ref(), step) });
         }
         // An open end is that of the axis: on a descending one, `20:` is what comes after 20.
-        if self.order < 0 {
-            self.inside(b.as_ref(), a.as_ref(), step, Less, Greater)
-        } else {
-            self.inside(a.as_ref(), b.as_ref(), step, Less, Greater)
-        }
+        Ok(if self.order < 0 { self.inside(b.as_ref(), a.as_ref(), step) } else { self.inside(a.as_ref(), b.as_ref(), step) })
     }
 
-    fn inside(
-        &self,
-        low: Option<&Key>,
-        high: Option<&Key>,
-        step: i64,
-        less: std::cmp::Ordering,
-        greater: std::cmp::Ordering,
-    ) -> Result<Place, String> {
+    /// Every `step`-th of the labels from `low` to `high`, which are next to each other.
+    fn inside(&self, low: Option<&Key>, high: Option<&Key>, step: i64) -> Place {
         let inside = |i: &usize| {
-            low.is_none_or(|k| self.compare(*i, k).is_some_and(|o| o != less))
-                && high.is_none_or(|k| self.compare(*i, k).is_some_and(|o| o != greater))
+            low.is_none_or(|k| self.compare(*i, k).is_some_and(std::cmp::Ordering::is_ge))
+                && high.is_none_or(|k| self.compare(*i, k).is_some_and(std::cmp::Ordering::is_le))
         };
         let found: Vec<usize> = (0..self.len()).filter(inside).collect();
         let len = (found.len() as u64).div_ceil(step as u64);
-        Ok(Place::Range { start: found.first().map_or(0, |i| *i as u64), len, step })
+        Place::Range { start: found.first().map_or(0, |i| *i as u64), len, step }
     }
 }
 

@@ -134,12 +134,15 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
             let sides = [build_expr(left, scope)?, build_expr(right, scope)?];
             dataset::lift(&sides, span, &mut |v| binary(*op, &v[0], &v[1], span, scope))?
         }
-        ExprKind::Index { base, items } => match build_expr(base, scope)? {
-            Value::Dataset(d) => match items.as_slice() {
-                [IndexItem::At(Expr { kind: ExprKind::Str(name), .. })] => d.variable(name, span)?,
-                _ => d.map(|a| indexed(&dataset::present(a, items), a, span, scope))?,
-            },
-            v => indexed(items, &v.array(&base.span)?, span, scope)?,
+        ExprKind::Index { base, items } => match (build_expr(base, scope)?, items.as_slice()) {
+            (Value::Dataset(d), [IndexItem::At(Expr { kind: ExprKind::Str(name), .. })]) => d.variable(name, span)?,
+            (value, _) => dataset::lift(std::slice::from_ref(&value), span, &mut |v| {
+                let a = v[0].array(&base.span)?;
+                match &value {
+                    Value::Dataset(_) => indexed(&dataset::present(&a, items), &a, span, scope),
+                    _ => indexed(items, &a, span, scope),
+                }
+            })?,
         },
     })
 }

@@ -38,19 +38,6 @@ impl Dataset {
         let message = format!("the dataset has no variable '{name}'; it has {}", names.join(", "));
         Err(BuildError { message, span: span.clone(), help })
     }
-
-    /// The dataset of what a function makes of each variable.
-    pub(crate) fn map(&self, mut f: impl FnMut(&Array) -> Result<Value, BuildError>) -> Result<Value, BuildError> {
-        let mut variables = Vec::new();
-        for (name, a) in &self.variables {
-            match f(a) {
-                Ok(Value::Array(out)) => variables.push((name.clone(), out)),
-                Ok(_) => return fail(&(0..0), format!("what was made of '{name}' is no array")),
-                Err(e) => return Err(BuildError { message: format!("variable '{name}': {}", e.message), ..e }),
-            }
-        }
-        Ok(Value::Dataset(Dataset { variables, ..self.clone() }))
-    }
 }
 
 /// Applies a function of values to each variable, where some of the values are datasets: those of one name meet.

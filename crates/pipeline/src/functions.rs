@@ -11,7 +11,7 @@ use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
 use crate::{Expr, ast::ExprKind};
 use args::Args;
 use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
-use chunkwise_ops::align::beside;
+use chunkwise_ops::align::by_label;
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
 use std::ops::Range;
@@ -395,7 +395,7 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
             let Some(first) = arrays.first() else { return fail(span, "at least one array is needed") };
             let axis = a.axis(first, 1, 0, usize::from(name == "stack"))?;
             let along = if name == "concat" { first.dims()[axis].clone() } else { None };
-            let arrays = beside(name, arrays, along.as_deref(), scope.join).map_err(at(span))?;
+            let arrays = by_label(name, arrays, along.as_deref(), scope.join).map_err(at(span))?;
             if name == "concat" { manipulate::concat(&arrays, axis) } else { manipulate::stack(&arrays, axis) }
         }
         "diff" => {
