@@ -1,8 +1,7 @@
 //! Expressions with operators and methods.
 
-use crate::pipeline::Pipeline;
 use crate::{Error, Session, decode_cf, open};
-use chunkwise_executor::{Choice, RunOptions, RunReport};
+use chunkwise_executor::{RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
 use chunkwise_ops::align::{Join, meet};
 use chunkwise_ops::elementwise::{Operand, astype, elementwise};
@@ -386,9 +385,7 @@ impl Expr {
     /// # Ok::<(), chunkwise::Error>(())
     /// ```
     pub fn write(&self, session: &Session, url: &str) -> Result<RunReport, Error> {
-        let request = session.request(url, &self.array()?)?;
-        let pipeline = Pipeline::of(session.clone(), vec![request]);
-        let (plan, options) = (pipeline.plan()?, RunOptions::default());
-        pipeline.run_on(&Choice::Threads, plan, None, &options, &AtomicBool::new(false), &mut |_| {})
+        let plan = session.plan(&[session.request(url, &self.array()?)?])?;
+        Session::run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})
     }
 }

@@ -3,7 +3,6 @@
 use crate::inputs::Inputs;
 use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
-use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::align::Join;
 use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, parse_document};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, like as function_like};
@@ -13,7 +12,6 @@ use chunkwise_storage::{Location, Store};
 use chunkwise_types::Scalar;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// What the command line sets over the file.
 #[derive(Debug, Clone, Default)]
@@ -200,26 +198,8 @@ impl Pipeline {
         self.session.plan(&self.requests)
     }
 
-    /// Runs its plan, as [`Session::run_on`].
-    pub fn run_on(
-        &self,
-        choice: &Choice,
-        plan: Plan,
-        workers: Option<usize>,
-        options: &RunOptions,
-        cancel: &AtomicBool,
-        events: &mut dyn FnMut(&Event),
-    ) -> Result<RunReport, Error> {
-        Session::run_on(choice, plan, workers, options, cancel, events)
-    }
-
     /// A pipeline of arrays that were made without a file.
     pub fn of(session: Session, requests: Vec<Request>) -> Pipeline {
         Pipeline { requests, session, executor: ExecutorSpec::default(), notes: Vec::new() }
-    }
-
-    /// A pipeline of one array that is copied.
-    pub fn copy(session: Session, request: Request) -> Pipeline {
-        Pipeline::of(session, vec![request])
     }
 }

@@ -96,11 +96,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     let mut progress = Progress::new(flags.json);
     let workers = limits.workers.map(|n| n.max(1) as usize);
     let events = &mut |e: &Event| progress.show(e);
-    let report = match pipeline {
-        Some(p) => p.run_on(&choice, plan.clone(), workers, &options, cancel, events),
-        None => Session::run_on(&choice, plan.clone(), workers, &options, cancel, events),
-    };
-    let report = report.map_err(say)?;
+    let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, events).map_err(say)?;
     if !flags.json && report.usage.is_some() {
         match cost::compared(&plan, &report) {
             Ok(c) => eprintln!("{}", c.summary()),
@@ -203,7 +199,7 @@ pub(crate) fn rechunk(
     request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
     request.chunks = Some(new);
     request.codec = codec_named(codec).ok_or_else(|| miette!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
-    let pipeline = Pipeline::copy(session, request);
+    let pipeline = Pipeline::of(session, vec![request]);
     let plan = pipeline.plan().map_err(say)?;
     execute(plan, Some(&pipeline), limits, flags)
 }
