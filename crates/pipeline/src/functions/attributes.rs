@@ -32,28 +32,28 @@ const SAME_QUANTITY: &[&str] = &[
     "groupby_max",
     "groupby_mean",
     "groupby_min",
-    "groupby_std",
-    "groupby_sum",
     "max",
     "mean",
     "min",
     "moving_max",
     "moving_mean",
     "moving_min",
-    "moving_sum",
     "nanmax",
     "nanmean",
     "nanmin",
-    "nanstd",
-    "nansum",
     "resample_max",
     "resample_mean",
     "resample_min",
-    "resample_std",
-    "resample_sum",
-    "std",
-    "sum",
 ];
+
+/// Functions whose results have the units of their input, but are no longer what it is.
+const SAME_UNITS: &[&str] = &["groupby_std", "groupby_sum", "moving_sum", "nanstd", "nansum", "resample_std", "resample_sum", "std", "sum"];
+
+/// The units alone. Of times, such as days since a date, a sum or a difference is no time, and they are not true of it.
+fn units_of(mut attributes: Map<String, Json>) -> Map<String, Json> {
+    attributes.retain(|k, v| k == "units" && !v.as_str().is_some_and(|u| u.contains(" since ")));
+    attributes
+}
 
 fn first<'a>(values: &'a [Value], named: &'a [(String, Value)]) -> Option<&'a Value> {
     values.first().or_else(|| named.iter().find(|(n, _)| n == "x").map(|(_, v)| v))
@@ -64,6 +64,7 @@ pub(super) fn carried(function: &str, values: &[Value], named: &[(String, Value)
     match first(values, named) {
         Some(Value::Array(a)) if MOVES.contains(&function) => a.attributes().clone(),
         Some(Value::Array(a)) if SAME_QUANTITY.contains(&function) && !cf::is_packed(a.attributes()) => a.attributes().clone(),
+        Some(Value::Array(a)) if SAME_UNITS.contains(&function) && !cf::is_packed(a.attributes()) => units_of(a.attributes().clone()),
         Some(Value::List(items)) if matches!(function, "concat" | "stack") => {
             let of = |v: &Value| if let Value::Array(a) = v { Some(a.attributes().clone()) } else { None };
             let all: Vec<_> = items.iter().filter_map(of).collect();
@@ -73,9 +74,6 @@ pub(super) fn carried(function: &str, values: &[Value], named: &[(String, Value)
         _ => Map::new(),
     }
 }
-
-/// Attributes that name a quantity: they are not those of a part of it, or of a difference.
-const NAMES: &[&str] = &["units", "calendar"];
 
 /// The attributes of the result of an element-wise function: those that all its operands have alike, if it keeps the quantity.
 pub(super) fn of_elementwise(op: ElementOp, operands: &[&Value]) -> Map<String, Json> {
@@ -90,12 +88,7 @@ pub(super) fn of_elementwise(op: ElementOp, operands: &[&Value]) -> Map<String, 
     common.retain(|k, v| arrays.iter().all(|a| a.attributes().get(k) == Some(v)));
     match op {
         Positive | Where | Maximum | Minimum => common,
-        // A sum or a difference has the units of its terms, but is no longer what they are. Of times it is a duration.
-        Add | Subtract | Negative | Abs | Round | Floor | Ceil | Trunc => {
-            common.retain(|k, _| NAMES.contains(&k.as_str()));
-            let time = common.get("units").and_then(Json::as_str).is_some_and(|u| u.contains(" since "));
-            if time { Map::new() } else { common }
-        }
+        Add | Subtract | Negative | Abs | Round | Floor | Ceil | Trunc => units_of(common),
         _ => Map::new(),
     }
 }
