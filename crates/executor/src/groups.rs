@@ -4,9 +4,9 @@
 
 use crate::{RunError, checksums};
 use chunkwise_ops::{Coord, Labels};
-use chunkwise_plan::{ArrayRole, Plan, PlanCoordinate, PlanGroup};
+use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
-    Location, NodeKind, SmallArray, StorageError, Store, Values, check_allowed, consolidate, ensure_group, list_tree, read_small,
+    Location, NodeKind, SmallArray, StorageError, Store, Values, at_once, check_allowed, consolidate, ensure_group, list_tree, read_small,
     write_small,
 };
 use std::collections::BTreeMap;
@@ -28,16 +28,17 @@ pub fn read_coord(at: &Location) -> Result<Option<Coord>, StorageError> {
     Ok(Some(Coord { name: at.name().into(), dims, shape: small.shape, labels, attributes: small.attributes, bounds: false }))
 }
 
-fn coord_of(c: &PlanCoordinate) -> Coord {
-    let labels = match c.values.bytes(c.shape.iter().product()) {
-        Ok(Some((dtype, bytes))) => Labels::Numbers { dtype, bytes },
-        _ => match &c.values {
-            chunkwise_plan::CoordinateValues::Text(list) => Labels::Text(list.clone()),
-            chunkwise_plan::CoordinateValues::Numbers { .. } => Labels::Lost,
+fn coord_of(at: &Location, c: &PlanCoordinate) -> Result<Coord, RunError> {
+    let labels = match &c.values {
+        CoordinateValues::Text(list) => Labels::Text(list.clone()),
+        values => match values.bytes(c.shape.iter().product()) {
+            Ok(Some((dtype, bytes))) => Labels::Numbers { dtype, bytes },
+            Ok(None) => Labels::Lost,
+            Err(e) => return Err(refuse(at, format!("the coordinate '{}' of the plan cannot be read: {e}", c.name))),
         },
     };
     let (dims, shape, attributes) = (c.dims.clone(), c.shape.clone(), c.attributes.clone());
-    Coord { name: c.name.clone(), dims, shape, labels, attributes, bounds: false }
+    Ok(Coord { name: c.name.clone(), dims, shape, labels, attributes, bounds: false })
 }
 
 /// The folder may be made a group: it is one already, or holds no files of somebody's.
@@ -113,111 +114,127 @@ fn refuse(at: &Location, detail: String) -> RunError {
     RunError::Group { url: at.to_string(), detail }
 }
 
-/// Compares a plan with the groups that its outputs go into.
+/// A group that outputs go into, and the coordinates that it lacks.
+struct Lacking {
+    at: Location,
+    coords: Vec<Coord>,
+}
+
+/// Compares a plan with the groups that its outputs go into, before anything is written.
 ///
 /// # Errors
 /// When a group has a dimension of the outputs in another length, or other labels for it; unless the run replaces (`overwrite`) all that the group
 /// has along this dimension.
 pub(crate) fn check(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    for (at, group) in groups(plan)? {
-        let store = Store::open(&at)?;
-        if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
+    look(plan, overwrite).map(|_| ())
+}
+
+fn look(plan: &Plan, overwrite: bool) -> Result<Vec<Lacking>, RunError> {
+    groups(plan)?.into_iter().map(|(at, group)| look_at(plan, at, &group, overwrite)).collect()
+}
+
+fn look_at(plan: &Plan, at: Location, group: &PlanGroup, overwrite: bool) -> Result<Lacking, RunError> {
+    let mut coords = group.coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
+    let store = Store::open(&at)?;
+    if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
+        return Ok(Lacking { at, coords });
+    }
+    let inside = |url: &str| url.rsplit_once('/').filter(|(parent, _)| *parent == at.as_str()).map(|(_, name)| name.to_string());
+    let outputs: Vec<_> = plan.arrays.values().filter(|a| a.role == ArrayRole::Output && inside(&a.url).is_some()).collect();
+    let names: Vec<String> = outputs.iter().filter_map(|a| inside(&a.url)).collect();
+    let others = Others::read(&at, &|name| names.iter().any(|n| n == name))?;
+    // The length of each dimension of the outputs.
+    let mut dims: BTreeMap<&str, u64> = BTreeMap::new();
+    for a in &outputs {
+        let names = a.encoding.as_ref().and_then(|e| e.dimension_names.as_ref());
+        dims.extend(names.into_iter().flatten().zip(&a.shape).filter_map(|(d, n)| Some((d.as_deref()?, *n))));
+    }
+    let is_coordinate = |name: &str| group.coordinates.iter().any(|c| c.name == name);
+    let mut wanting = Vec::new();
+    for wanted in coords.drain(..) {
+        let Some(there) = read_coord(&at.join(&wanted.name))? else {
+            wanting.push(wanted);
+            continue;
+        };
+        let Some(difference) = there.difference(&wanted) else { continue };
+        let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
+        // Along other dimensions it is no coordinate of this run, but somebody's array; an index, or one label of it, is a coordinate all the same.
+        let label = there.is_index() || there.dims.is_empty() && wanted.is_index();
+        let foreign = there.dims != wanted.dims && !label;
+        if overwrite && user.is_none() && !foreign {
+            wanting.push(wanted);
             continue;
         }
-        let outputs: Vec<_> = plan.arrays.values().filter(|a| a.role == ArrayRole::Output).collect();
-        let inside = |url: &str| url.rsplit_once('/').filter(|(parent, _)| *parent == at.as_str()).map(|(_, name)| name.to_string());
-        let names: Vec<String> = outputs.iter().filter_map(|a| inside(&a.url)).collect();
-        let ours = |name: &str| names.iter().any(|n| n == name);
-        let others = Others::read(&at, &ours)?;
-        // The length of each dimension of the outputs.
-        let mut dims: BTreeMap<&str, u64> = BTreeMap::new();
-        for a in outputs.iter().filter(|a| inside(&a.url).is_some()) {
-            let names = a.encoding.as_ref().and_then(|e| e.dimension_names.as_ref());
-            dims.extend(names.into_iter().flatten().zip(&a.shape).filter_map(|(d, n)| Some((d.as_deref()?, *n))));
-        }
-        let is_coordinate = |name: &str| group.coordinates.iter().any(|c| c.name == name);
-        for c in &group.coordinates {
-            let wanted = coord_of(c);
-            let Some(there) = read_coord(&at.join(&c.name))? else { continue };
-            let Some(difference) = there.difference(&wanted) else { continue };
-            let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
-            if overwrite && user.is_none() {
-                continue;
-            }
-            let out = if overwrite {
-                format!("the array '{}' in it has these labels and is not replaced", user.unwrap_or_default())
-            } else {
-                "replace what has them with --overwrite".into()
-            };
+        let out = match user {
+            _ if foreign => "that array is another one and is not replaced".into(),
+            Some(user) if overwrite => format!("the array '{user}' in it has these labels and is not replaced"),
+            _ => "replace what has them with --overwrite".into(),
+        };
+        return Err(refuse(
+            &at,
+            format!(
+                "it has other labels for '{}': {difference} (the group has {}, the outputs have {}); {out}, write into another group, or give the \
+                 dimension another name with `dims:`",
+                wanted.name,
+                there.summary(),
+                wanted.summary()
+            ),
+        ));
+    }
+    // A coordinate that is written anew has no say.
+    let rest = Others(others.0.into_iter().filter(|o| !(overwrite && is_coordinate(&o.0))).collect());
+    for (dim, n) in dims {
+        if let Some((name, len)) = rest.other_length(dim, n) {
             return Err(refuse(
                 &at,
                 format!(
-                    "it has other labels for '{}': {difference} (the group has {}, the outputs have {}); {out}, write into another group, or give the \
-                     dimension another name with `dims:`",
-                    c.name,
-                    there.summary(),
-                    wanted.summary()
+                    "its array '{name}' has {len} elements along '{dim}', the outputs have {n}: such a group cannot be opened; write into \
+                     another group, or give the dimension another name with `dims:`"
                 ),
             ));
         }
-        for (dim, n) in dims {
-            // A coordinate that is written anew has no say.
-            let rest = Others(others.0.iter().filter(|o| !(overwrite && is_coordinate(&o.0))).cloned().collect());
-            if let Some((name, len)) = rest.other_length(dim, n) {
-                return Err(refuse(
-                    &at,
-                    format!(
-                        "its array '{name}' has {len} elements along '{dim}', the outputs have {n}: such a group cannot be opened; write into \
-                         another group, or give the dimension another name with `dims:`"
-                    ),
-                ));
-            }
-            if group.unlabelled.iter().any(|d| d == dim) && read_coord(&at.join(dim))?.is_some() {
-                return Err(refuse(
-                    &at,
-                    format!(
-                        "it has labels for '{dim}', and those of the outputs are not known (they were padded, or joined from unlike parts), so they \
-                         would get the wrong ones; write into another group, or give the dimension another name with `dims:`"
-                    ),
-                ));
-            }
+        if group.unlabelled.iter().any(|d| d == dim) && read_coord(&at.join(dim))?.is_some() {
+            return Err(refuse(
+                &at,
+                format!(
+                    "it has labels for '{dim}', and those of the outputs are not known (they were padded, or joined from unlike parts), so they \
+                     would get the wrong ones; write into another group, or give the dimension another name with `dims:`"
+                ),
+            ));
         }
+    }
+    Ok(Lacking { at, coords: wanting })
+}
+
+fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
+    let place = at.join(&coord.name);
+    let values = match coord.labels {
+        Labels::Numbers { dtype, bytes } => Values::Numbers(dtype, bytes),
+        Labels::Text(list) => Values::Text(list),
+        Labels::Lost => return Ok(()),
+    };
+    // First the metadata: half of the old and half of the new must not open.
+    let store = Store::open(&place)?;
+    for key in ["zarr.json", ".zarray", ".zattrs"] {
+        store.delete(key)?;
+    }
+    store.delete_prefix("")?;
+    let dims = coord.dims.into_iter().map(Some).collect();
+    let small = SmallArray { shape: coord.shape, dims, attributes: coord.attributes, values };
+    if let Some((key, hash)) = write_small(&place, &small)? {
+        checksums::write(&place, [(key, format!("{hash:016x}"))].into_iter())?;
     }
     Ok(())
 }
 
-/// Makes the folders of the outputs groups and writes their coordinates, unless they are there.
+/// Makes the folders of the outputs groups and writes the coordinates that they lack.
 ///
 /// # Errors
 /// As [`check`]: a group may have changed while the run went on. When storage fails.
 pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    check(plan, overwrite)?;
-    for (at, group) in groups(plan)? {
+    for Lacking { at, coords } in look(plan, overwrite)? {
         ensure_group(&at, &serde_json::Map::new())?;
-        let done = chunkwise_storage::at_once(&group.coordinates, |c| -> Result<(), RunError> {
-            let (place, wanted) = (at.join(&c.name), coord_of(c));
-            if read_coord(&place)?.is_some_and(|there| there.difference(&wanted).is_none() && there.attributes == wanted.attributes) {
-                return Ok(());
-            }
-            // First the metadata: half of the old and half of the new must not open.
-            let store = Store::open(&place)?;
-            for key in ["zarr.json", ".zarray", ".zattrs"] {
-                store.delete(key)?;
-            }
-            store.delete_prefix("")?;
-            let values = match wanted.labels {
-                Labels::Numbers { dtype, bytes } => Values::Numbers(dtype, bytes),
-                Labels::Text(list) => Values::Text(list),
-                Labels::Lost => return Ok(()),
-            };
-            let dims = wanted.dims.into_iter().map(Some).collect();
-            let small = SmallArray { shape: wanted.shape, dims, attributes: wanted.attributes, values };
-            if let Some((key, hash)) = write_small(&place, &small)? {
-                checksums::write(&place, [(key, format!("{hash:016x}"))].into_iter())?;
-            }
-            Ok(())
-        });
-        done.into_iter().collect::<Result<(), RunError>>()?;
+        at_once(&coords, |c| write(&at, c.clone())).into_iter().collect::<Result<(), RunError>>()?;
         consolidate(&at)?;
     }
     Ok(())

@@ -54,7 +54,7 @@ pub enum CoordinateValues {
     Text(Vec<String>),
 }
 
-/// Bytes of a coordinate, at most.
+/// Bytes of a coordinate, and of all coordinates of a group, at most.
 pub const MAX_BYTES: u64 = 1 << 28;
 
 /// Elements in the other byte order, where that of this machine is not little-endian.
@@ -92,8 +92,10 @@ impl CoordinateValues {
 }
 
 impl PlanGroup {
-    /// Refuses coordinates that contradict themselves.
+    /// Refuses names and shapes that cannot be, and more than [`MAX_BYTES`] of elements together. What the elements are is looked at where they
+    /// are used, not by each worker.
     pub(crate) fn check(&self) -> Result<(), String> {
+        let mut room = MAX_BYTES;
         for (i, c) in self.coordinates.iter().enumerate() {
             let wrong = |detail: String| Err(format!("coordinate '{}' of '{}': {detail}", c.name, self.url));
             let plain = |n: &str| !n.is_empty() && !n.contains(['/', '\\', '\0']) && n != "." && n != ".." && !n.starts_with("__");
@@ -103,18 +105,17 @@ impl PlanGroup {
             if c.dims.len() != c.shape.len() || c.dims.len() > chunkwise_types::MAX_RANK {
                 return wrong(format!("{} dimensions, but {} lengths", c.dims.len(), c.shape.len()));
             }
-            let Some(count) = c.shape.iter().try_fold(1u64, |n, l| n.checked_mul(*l)).filter(|n| *n <= MAX_BYTES) else {
-                return wrong("it is too large".into());
-            };
-            match &c.values {
+            let count = c.shape.iter().try_fold(1u64, |n, l| n.checked_mul(*l)).unwrap_or(u64::MAX);
+            let bytes = match &c.values {
+                CoordinateValues::Numbers { dtype, .. } => count.saturating_mul(dtype.size()),
                 CoordinateValues::Text(list) if list.len() as u64 != count => {
                     return wrong(format!("{} texts for {count} elements", list.len()));
                 }
-                values => {
-                    if let Err(e) = values.bytes(count) {
-                        return wrong(e);
-                    }
-                }
+                CoordinateValues::Text(list) => list.iter().map(|t| t.len() as u64 + 4).sum(),
+            };
+            match room.checked_sub(bytes) {
+                Some(rest) => room = rest,
+                None => return wrong(format!("with it, the coordinates of the group take more than {MAX_BYTES} bytes")),
             }
         }
         Ok(())

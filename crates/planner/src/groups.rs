@@ -6,6 +6,7 @@ use crate::error::LabelConflict;
 use crate::{PlannerError, Request};
 use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
+use chunkwise_types::ByteSize;
 use std::collections::BTreeMap;
 
 /// The group that an output is in, and its name there; `None` for a store of its own.
@@ -137,6 +138,7 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
         all.any(|c| first.is_some_and(|f| f.difference(c).is_some()))
     };
     let mut coordinates = Vec::new();
+    let mut room = MAX_BYTES;
     for (name, (c, r)) in &found {
         if c.labels == Labels::Lost {
             if c.is_index() {
@@ -149,9 +151,11 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
             Labels::Text(list) => list.iter().map(|t| t.len() as u64 + 4).sum(),
             Labels::Lost => 0,
         };
-        if size > MAX_BYTES {
-            return Err(PlannerError::Request { url: r.url.clone(), problem: format!("its coordinate '{name}' is too large") });
-        }
+        let Some(rest) = room.checked_sub(size) else {
+            let problem = format!("with its coordinate '{name}', those of the group take more than {}", ByteSize(MAX_BYTES));
+            return Err(PlannerError::Request { url: r.url.clone(), problem });
+        };
+        room = rest;
         if !scalars_differ(name) {
             coordinates.extend(plan_coordinate(c));
         }
