@@ -136,10 +136,14 @@ def program(rng, data):
 def compare(found, wanted):
     wanted = wanted.transpose(*found.dims)
     np.testing.assert_allclose(found.values, wanted.values, rtol=1e-6, atol=1e-9)
+    assert found.dtype == wanted.dtype, f"{found.dtype}, not {wanted.dtype}"
+    # Of units nothing is said, or what is true.
+    assert found.attrs.get("units") in (None, "K")
     assert set(found.coords) == set(wanted.coords), f"coordinates {sorted(found.coords)}, not {sorted(wanted.coords)}"
     for name in wanted.coords:
         assert set(found[name].dims) == set(wanted[name].dims), name
         np.testing.assert_array_equal(found[name].values, wanted[name].transpose(*found[name].dims).values, err_msg=name)
+        assert found[name].dtype.kind == wanted[name].dtype.kind, f"{name}: {found[name].dtype}, not {wanted[name].dtype}"
         if "units" in wanted[name].attrs:
             assert found[name].attrs.get("units") == wanted[name].attrs["units"], name
 

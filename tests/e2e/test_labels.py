@@ -1,5 +1,10 @@
 """Labels: what comes out has the coordinates that xarray gives it, or the run is refused before it writes."""
 
+import json
+import pathlib
+import re
+import shutil
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -312,3 +317,70 @@ def test_bounds_follow_their_coordinate(tmp_path):
     run(tmp_path, {"y": "x[1:4]"}, {"x": "in.zarr/x"}).ok()
     found = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")
     np.testing.assert_array_equal(found["time_bnds"][...], np.stack([time - 15, time + 15], 1)[1:4])
+
+
+def test_arrays_of_others_are_not_replaced(tmp_path):
+    """An array that only has the name of a coordinate is nobody's to replace, and a coordinate that agrees stays as it is."""
+    weather(tmp_path)
+    run(tmp_path, {"a": "t"}).ok()
+    theirs = np.arange(12.0).reshape(3, 4)
+    write_array(tmp_path / "out.zarr/height2", theirs, None, ["p", "q"])
+    (tmp_path / "out.zarr/height").rename(tmp_path / "scalar")
+    (tmp_path / "out.zarr/height2").rename(tmp_path / "out.zarr/height")
+    run(tmp_path, {"b": "t * 2"}).failed("height", "other")
+    run(tmp_path, {"a": "t * 2"}, args=["--overwrite"]).failed("height", "not replaced")
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "out.zarr/height"), mode="r")[...], theirs)
+    zarr.open_array(str(tmp_path / "out.zarr/lat"), mode="r+").attrs["comment"] = "mine"
+    (tmp_path / "out.zarr/height").rename(tmp_path / "theirs")
+    run(tmp_path, {"c": 'mean(t, dim=["time", "lon"])'}).ok()
+    assert opened(tmp_path).lat.attrs["comment"] == "mine"
+
+
+def test_one_element_and_then_all(tmp_path):
+    data = weather(tmp_path)
+    run(tmp_path, {"a": "t[0]"}).ok()
+    same(opened(tmp_path).a, data.t[0])
+    run(tmp_path, {"a": "t"}, args=["--overwrite"]).ok()
+    same(opened(tmp_path).a, data.t)
+
+
+def hostile(coordinate, **changes):
+    coordinate.update(changes)
+
+
+@pytest.mark.parametrize("change, names", [
+    (lambda c: hostile(c, name="../../evil"), ["name"]),
+    (lambda c: hostile(c, name="c/0"), ["name"]),
+    (lambda c: hostile(c, shape=[2**40]), ["time"]),
+    (lambda c: hostile(c, shape=[3]), ["time"]),
+    (lambda c: hostile(c, dims=[]), ["dimensions"]),
+    (lambda c: hostile(c, values={"numbers": {"dtype": "int64", "base64": "AAAA"}}), ["time", "cannot be read"]),
+    (lambda c: hostile(c, values={"numbers": {"dtype": "int64", "base64": "%%%"}}), ["time", "cannot be read"]),
+    (lambda c: hostile(c, values={"text": ["a"]}), ["texts"]),
+])  # fmt: skip
+def test_coordinates_of_a_plan_from_elsewhere(tmp_path, change, names):
+    weather(tmp_path)
+    path = write_pipeline(tmp_path, {"t": "in.zarr/t"}, {"y": "t"}, {"out.zarr/y": "y"})
+    plan = json.loads(chunkwise("plan", path, "--format", "json").ok().stdout)
+    change(next(c for c in plan["groups"][0]["coordinates"] if c["name"] == "time"))
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    before = sorted(tmp_path.iterdir())
+    chunkwise("run", tmp_path / "plan.json").failed(*names)
+    assert sorted(p for p in tmp_path.iterdir() if p.name != "work") == [p for p in before if p.name != "work"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pipelines.md"])
+def test_the_first_pipeline_of_a_page(tmp_path, page):
+    """What a reader copies runs, and opens in xarray with dates and units."""
+    root = pathlib.Path(__file__).parents[2]
+    text = re.search(r"```yaml\n(.*?)```", (root / page).read_text(), re.S)[1]
+    shutil.copytree(root / "examples/data", tmp_path / "data")
+    (tmp_path / "winds.yaml").write_text(text)
+    chunkwise("run", tmp_path / "winds.yaml", "--work-dir", tmp_path / "work").ok()
+    source = xr.open_zarr(tmp_path / "data/winds.zarr", chunks=None)
+    for store in sorted((tmp_path / "out").iterdir()):
+        data = xr.open_zarr(store, chunks=None)
+        assert data.data_vars and all(v.dtype == "float32" for v in data.data_vars.values()), store
+        assert data.lat.attrs.get("units") == source.lat.attrs.get("units")
+        if "time" in data.coords:
+            assert np.issubdtype(data.time.dtype, np.datetime64) and set(data.time.values) <= set(source.time.values)
