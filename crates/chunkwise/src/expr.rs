@@ -346,7 +346,8 @@ impl Expr {
                 ByteSize(allowed)
             )));
         }
-        let url = format!("memory:///chunkwise/result-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // A store of its own, not one of a group: results of one process have nothing to do with each other.
+        let url = format!("memory:///chunkwise/result-{}-{}.zarr", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let location = Location::parse(&url, None)?;
         let mut run_dir = None;
         let mut run = || -> Result<Block, Error> {

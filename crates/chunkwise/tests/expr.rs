@@ -61,3 +61,21 @@ fn errors_wait_and_say_what_is_wrong() {
     assert!(text.contains("800.0 MB") && text.contains("store"), "{text}");
     assert!(Expr::open("/nowhere/at.all").unwrap_err().to_string().contains("/nowhere/at.all"));
 }
+
+#[test]
+fn results_of_one_process_have_nothing_to_do_with_each_other() {
+    let winds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd");
+    let u = Expr::open(winds).unwrap().astype(DType::Float64);
+    let folder = tempfile::tempdir().unwrap();
+    for start in [0, 5] {
+        let part = u.slice("time", start, start + 3).mean(&["lon"]);
+        assert_eq!(part.compute::<f64>(&session(&folder)).unwrap().shape(), [3, 73]);
+    }
+    // In a group of a store they would be two truths.
+    let at = |name: &str| folder.path().join("out.zarr").join(name).display().to_string();
+    u.slice("time", 0, 3).write(&session(&folder), &at("a")).unwrap();
+    let text = u.slice("time", 5, 8).write(&session(&folder), &at("b")).unwrap_err().to_string();
+    assert!(text.contains("'time'") && text.contains("1982-01"), "{text}");
+    let text = (u.slice("time", 0, 3) + u.slice("time", 5, 8)).array().unwrap_err().to_string();
+    assert!(text.contains("'time'") && text.contains("at index 0"), "{text}");
+}
