@@ -83,31 +83,48 @@ impl Inputs {
 
     /// What is stored of an array that an expression only copied or moved: packed values and their attributes stay as they are then.
     pub fn as_stored(&self, array: &Array) -> Option<Array> {
-        let ids = |a: &Array| a.inputs().iter().map(Array::id).collect::<Vec<_>>();
-        let same = |d: &Array| d.id() == array.id() || d.definition() == array.definition() && ids(d) == ids(array);
-        let moved = |out: Array, stored: &Array| {
-            let out = out.with_dims(array.dims().to_vec()).with_coords(array.coords().clone());
-            out.with_attributes(stored.attributes().clone())
-        };
-        if let Some((_, stored)) = self.packed.iter().find(|(d, _)| same(d)) {
-            return Some(moved(stored.clone(), stored));
-        }
-        let [input] = array.inputs() else { return None };
-        let stored = || self.as_stored(input);
-        match array.definition() {
-            Definition::Rechunk => stored().map(|s| moved(s.rechunked(array.chunks().clone()), &s)),
-            Definition::Apply(kernel @ (Kernel::View { .. } | Kernel::Gather { .. })) => {
-                let padded = |m: &AxisMap| matches!(m, AxisMap::Pad { mode: PadMode::Constant, .. });
-                if matches!(kernel, Kernel::Gather { axes, .. } if axes.iter().any(padded)) {
-                    return None;
-                }
-                let s = stored()?;
-                let ty = chunkwise_kernels::ArrayType::new(s.dtype(), array.shape().to_vec());
-                let dims = array.dims().to_vec();
-                let out = Array::apply(kernel.clone(), &[&s], ty, array.chunks().clone(), dims, array.operation()).ok()?;
-                Some(moved(out, &s))
+        // Its own stack, because a chain of arrays can be long.
+        let mut moves = vec![array.clone()];
+        let stored = loop {
+            let at = moves.last()?;
+            if let Some((_, stored)) = self.packed.iter().find(|(seen, _)| is(seen, at)) {
+                break stored;
             }
-            _ => None,
-        }
+            let [input] = at.inputs() else { return None };
+            if !moves_only(at.definition()) {
+                return None;
+            }
+            moves.push(input.clone());
+        };
+        moves.iter().rev().try_fold(stored.clone(), |out, at| again(at, &out, stored))
     }
+}
+
+/// True if an array is another one, perhaps with other names and coordinates.
+fn is(a: &Array, b: &Array) -> bool {
+    a.id() == b.id() || a.definition() == b.definition() && a.inputs().iter().map(Array::id).eq(b.inputs().iter().map(Array::id))
+}
+
+/// True if every element of the result is one of the input's.
+fn moves_only(definition: &Definition) -> bool {
+    match definition {
+        Definition::Rechunk | Definition::Apply(Kernel::View { .. }) => true,
+        Definition::Apply(Kernel::Gather { axes, .. }) => !axes.iter().any(|m| matches!(m, AxisMap::Pad { mode: PadMode::Constant, .. })),
+        _ => false,
+    }
+}
+
+/// What made `at`, done to stored values.
+fn again(at: &Array, input: &Array, stored: &Array) -> Option<Array> {
+    let dims = at.dims().to_vec();
+    let out = match at.definition() {
+        Definition::Rechunk => input.rechunked(at.chunks().clone()),
+        Definition::Apply(kernel) if moves_only(at.definition()) => {
+            let ty = chunkwise_kernels::ArrayType::new(stored.dtype(), at.shape().to_vec());
+            Array::apply(kernel.clone(), &[input], ty, at.chunks().clone(), dims.clone(), at.operation()).ok()?
+        }
+        // Where the stored values begin.
+        _ => input.clone(),
+    };
+    Some(out.with_dims(dims).with_coords(at.coords().clone()).with_attributes(stored.attributes().clone()))
 }
