@@ -1,5 +1,6 @@
 //! Element-wise functions: NumPy 2 promotion with weak Python scalars, and broadcasting.
 
+pub use crate::literal::compares;
 use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, Create, ElementOp, Kernel, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};

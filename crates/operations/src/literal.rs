@@ -68,7 +68,7 @@ fn bounded(op: ElementOp, value: i128, (least, greatest): (i128, i128)) -> (Elem
 }
 
 /// True for functions that compare.
-fn compares(op: ElementOp) -> bool {
+pub fn compares(op: ElementOp) -> bool {
     use ElementOp::*;
     matches!(op, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
 }

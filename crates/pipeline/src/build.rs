@@ -136,13 +136,18 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
         }
         ExprKind::Index { base, items } => match (build_expr(base, scope)?, items.as_slice()) {
             (Value::Dataset(d), [IndexItem::At(Expr { kind: ExprKind::Str(name), .. })]) => d.variable(name, span)?,
-            (value, _) => dataset::lift(std::slice::from_ref(&value), span, &mut |v| {
-                let a = v[0].array(&base.span)?;
-                match &value {
-                    Value::Dataset(_) => indexed(&dataset::present(&a, items), &a, span, scope),
-                    _ => indexed(items, &a, span, scope),
-                }
-            })?,
+            (value, _) => {
+                let mut dims: Vec<&str> = Vec::new();
+                dims.extend(items.iter().filter_map(|i| if let IndexItem::Keyword { dim, .. } = i { Some(dim.as_str()) } else { None }));
+                dataset::check_dims(std::slice::from_ref(&value), &dims, "index", span)?;
+                dataset::lift(std::slice::from_ref(&value), span, &mut |v| {
+                    let a = v[0].array(&base.span)?;
+                    match &value {
+                        Value::Dataset(_) => indexed(&dataset::present(&a, items), &a, span, scope),
+                        _ => indexed(items, &a, span, scope),
+                    }
+                })?
+            }
         },
     })
 }

@@ -69,6 +69,24 @@ pub(crate) fn lift(
     Ok(Value::Dataset(Dataset { variables, ..(*first).clone() }))
 }
 
+/// Refuses dimensions that no variable of the datasets has: a function would leave all variables as they are.
+pub(crate) fn check_dims(values: &[Value], dims: &[&str], function: &str, span: &Range<usize>) -> Result<(), BuildError> {
+    let sets = || values.iter().filter_map(|v| if let Value::Dataset(d) = v { Some(d) } else { None });
+    if sets().next().is_none() {
+        return Ok(());
+    }
+    let mut known: Vec<&str> = Vec::new();
+    for d in sets().flat_map(|d| &d.variables).flat_map(|(_, a)| a.dims()).flatten() {
+        if !known.contains(&d.as_str()) {
+            known.push(d);
+        }
+    }
+    let Some(wrong) = dims.iter().find(|d| !known.contains(d)) else { return Ok(()) };
+    let help = suggest(wrong, known.iter().copied()).map(|s| format!("did you mean '{s}'?"));
+    let message = format!("{function}: no variable of the dataset has a dimension '{wrong}'; there are {}", known.join(", "));
+    Err(BuildError { message, span: span.clone(), help })
+}
+
 /// The items of an index that a variable has the dimensions for.
 pub(crate) fn present(a: &Array, items: &[IndexItem]) -> Vec<IndexItem> {
     let has = |i: &&IndexItem| if let IndexItem::Keyword { dim, .. } = i { a.axis_named(dim).is_some() } else { true };

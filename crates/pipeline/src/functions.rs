@@ -175,6 +175,9 @@ pub(crate) fn call(
     let all: Vec<Value> = values.iter().cloned().chain(named.iter().map(|(_, v)| v.clone())).collect();
     let positional = values.len();
     let lifted = all.iter().any(|v| matches!(v, Value::Dataset(_)));
+    if lifted {
+        crate::dataset::check_dims(&all, &dims_of(name, &values, &named), name, span)?;
+    }
     crate::dataset::lift(&all, span, &mut |all| {
         let mut values = all[..positional].to_vec();
         let mut named: Vec<(String, Value)> = named.iter().map(|(n, _)| n.clone()).zip(all[positional..].iter().cloned()).collect();
@@ -185,33 +188,61 @@ pub(crate) fn call(
     })
 }
 
+/// Reductions, whose second argument may be the dimensions.
+fn reduces(name: &str) -> bool {
+    let plain = name.strip_prefix("nan").unwrap_or(name);
+    reduction(plain).is_some() || ["mean", "var", "std"].contains(&plain)
+}
+
+/// Functions whose named arguments are dimensions, but for these options.
+fn takes_dims(name: &str) -> bool {
+    name == "isel" || name == "sel" || name.starts_with("resample_") || name.starts_with("moving_")
+}
+
+const OPTIONS: [&str; 9] = ["method", "tolerance", "skipna", "correction", "ddof", "mode", "value", "dim", "axis"];
+
+/// The dimensions that the arguments of a function name.
+fn dims_of<'a>(name: &str, values: &'a [Value], named: &'a [(String, Value)]) -> Vec<&'a str> {
+    fn texts(v: &Value) -> Vec<&str> {
+        match v {
+            Value::Str(d) => vec![d],
+            Value::List(items) => items.iter().flat_map(texts).collect(),
+            _ => Vec::new(),
+        }
+    }
+    let mut out: Vec<&str> = named.iter().filter(|(n, _)| n == "dim" || n == "axis").flat_map(|(_, v)| texts(v)).collect();
+    if reduces(name) {
+        out.extend(values.get(1).into_iter().flat_map(texts));
+    }
+    if takes_dims(name) {
+        out.extend(named.iter().map(|(n, _)| n.as_str()).filter(|n| !OPTIONS.contains(n)));
+    }
+    if name.starts_with("groupby_")
+        && let Some(Value::Str(t)) = values.get(1)
+    {
+        out.extend(t.split_once('.').map(|(dim, _)| dim));
+    }
+    out
+}
+
 /// Leaves those dimensions out of the arguments that a variable of a dataset does not have. False if it has none of them: such a variable
 /// stays as it is.
 fn restrict(name: &str, values: &mut [Value], named: &mut Vec<(String, Value)>) -> bool {
     let Some(Value::Array(a)) = values.first().cloned() else { return true };
-    if name == "isel" || name == "sel" || name.starts_with("resample_") || name.starts_with("moving_") {
-        let before = named.len();
-        let option = |n: &str| ["method", "tolerance", "skipna", "correction", "ddof", "mode", "value"].contains(&n);
-        named.retain(|(n, _)| option(n) || a.axis_named(n).is_some());
-        return before == 0 || named.iter().any(|(n, _)| !option(n));
+    let wanted = dims_of(name, values, named);
+    if wanted.is_empty() {
+        return true;
     }
-    if name.starts_with("groupby_") {
-        return match values.get(1) {
-            Some(Value::Str(t)) => t.split_once('.').is_none_or(|(dim, _)| a.axis_named(dim).is_some()),
-            _ => true,
-        };
+    if !wanted.iter().any(|d| a.axis_named(d).is_some()) {
+        return false;
     }
-    let has = |v: &Value| if let Value::Str(d) = v { a.axis_named(d).is_some() } else { true };
-    for v in named.iter_mut().filter(|(n, _)| n == "dim" || n == "axis").map(|(_, v)| v) {
-        match v {
-            Value::List(items) => {
-                items.retain(has);
-                if items.is_empty() {
-                    return false;
-                }
-            }
-            v if !has(v) => return false,
-            _ => {}
+    if takes_dims(name) {
+        named.retain(|(n, _)| OPTIONS.contains(&n.as_str()) || a.axis_named(n).is_some());
+    }
+    let positional = values.get_mut(1).filter(|_| reduces(name));
+    for v in named.iter_mut().filter(|(n, _)| n == "dim" || n == "axis").map(|(_, v)| v).chain(positional) {
+        if let Value::List(items) = v {
+            items.retain(|v| if let Value::Str(d) = v { a.axis_named(d).is_some() } else { true });
         }
     }
     true
@@ -225,12 +256,11 @@ fn apply_to(
     span: &Range<usize>,
     scope: &Scope<'_>,
 ) -> Result<Value, BuildError> {
-    let carried = attributes::carried(name, &values, &named);
-    let mut a = Args { function: name, values, named, span };
     if let Some(op) = element {
+        let mut a = Args { function: name, values, named, span };
         let values = std::mem::take(&mut a.values);
         a.done()?;
-        if let ([x, y], true) = (&values[..], is_comparison(*op))
+        if let ([x, y], true) = (&values[..], elementwise::compares(*op))
             && let Some((x, y)) = selection::dates(x, y, span)?
         {
             return apply(*op, &[x.operand(span)?, y.operand(span)?], span, scope);
@@ -239,6 +269,8 @@ fn apply_to(
         let refs: Vec<&Value> = values.iter().collect();
         return Ok(of_operator(*op, &refs, apply(*op, &operands, span, scope)?));
     }
+    let carried = attributes::carried(name, &values, &named);
+    let mut a = Args { function: name, values, named, span };
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
         _ if name.starts_with("groupby_") => groups::grouped(&mut a, scope)?,
@@ -250,11 +282,6 @@ fn apply_to(
     };
     a.done()?;
     Ok(Value::Array(attributes::give(out, carried)))
-}
-
-fn is_comparison(op: ElementOp) -> bool {
-    use ElementOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-    matches!(op, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual)
 }
 
 /// The result of an element-wise function with those attributes of its operands that are still true.
