@@ -150,6 +150,34 @@ def test_a_calculation_on_the_whole_group(tmp_path):
             same(found[name], wanted[name])
 
 
+def test_dimensions_that_some_variables_lack(tmp_path):
+    data = weather(tmp_path)
+    arrays = {"m": 'mean(ds, ["time", "lon"])', "s": 'ds[time="2000-06", lon=0.0]', "g": 'groupby_mean(ds, "time.year")'}
+    run(tmp_path, arrays, outputs={f"{n}.zarr": n for n in arrays}).ok()
+    wanted = {
+        "m": {n: data[n].mean([d for d in ("time", "lon") if d in data[n].dims]) for n in data.data_vars},
+        "s": data.sel(time="2000-06", lon=0.0),
+        "g": {n: data[n].groupby("time.year").mean() if "time" in data[n].dims else data[n] for n in data.data_vars},
+    }
+    for name, by_variable in wanted.items():
+        found = opened(tmp_path, f"{name}.zarr")
+        for n in data.data_vars:
+            np.testing.assert_allclose(found[n].values, by_variable[n].transpose(*found[n].dims).values, rtol=1e-12)
+
+
+def test_texts_are_verified_and_shown(tmp_path):
+    weather(tmp_path)
+    run(tmp_path, {"g": 'groupby_mean(t, "time.season")'}).ok()
+    chunkwise("verify", tmp_path / "out.zarr").ok()
+    shown = chunkwise("info", tmp_path / "out.zarr").ok().stdout
+    assert "season  text season 4" in shown and "cannot be read" not in shown
+    chunk = next(p for p in (tmp_path / "out.zarr/season/c").rglob("*") if p.is_file())
+    chunk.write_bytes(chunk.read_bytes().replace(b"DJF", b"XXX"))
+    chunkwise("verify", tmp_path / "out.zarr").failed("season", "checksum")
+    chunk.unlink()
+    chunkwise("verify", tmp_path / "out.zarr").failed("season", "missing")
+
+
 def test_attributes_that_stay_true(tmp_path):
     weather(tmp_path)
     arrays = {
@@ -190,6 +218,12 @@ WRONG = [
     ({"a": 't > "2000-01-01"'}, ["2000-01-01", "text"]),
     ({"a": "ds.x"}, ["x", "air pressure"]),
     ({"a": "t.speed"}, ["speed", "station"]),
+    # A name that no variable of a group has, which would leave all of them as they are.
+    ({"a": 'mean(ds, dim="tme")'}, ["tme", "did you mean 'time'"]),
+    ({"a": 'mean(ds, "tme")'}, ["tme", "time"]),
+    ({"a": "isel(ds, lot=0)"}, ["lot", "lon"]),
+    ({"a": "ds[lot=0]"}, ["lot", "lon"]),
+    ({"a": 'groupby_mean(ds, "tme.month")'}, ["tme", "time"]),
     ({"a": 'resample_mean(t, time="1fortnight")'}, ["fortnight", "1M"]),
 ]
 

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use chunkwise_executor::checksums;
-use chunkwise_storage::{ArrayIo, Location, NodeKind, Store, TreeNode, list_tree};
+use chunkwise_executor::groups::MAX_COORDINATE;
+use chunkwise_storage::{ArrayIo, Location, NodeKind, StorageError, Store, TreeNode, list_tree, text_chunks};
 use chunkwise_types::unravel;
 
 /// What verification found.
@@ -26,27 +27,32 @@ enum Expected {
     Hash(u64, Option<u64>),
 }
 
+/// Compares what is found of a chunk, the size and the hash of what is stored, with what it should be.
+fn judge(url: &str, key: &str, found: Result<Option<(u64, u64)>, StorageError>, expected: Expected, out: &mut VerifyReport) {
+    match (found, expected) {
+        (Ok(None), Expected::Unknown) => out.problems.push(format!(
+            "{url}: chunk '{key}' is missing; without checksums nobody can say whether it was ever written (it reads as the fill value)"
+        )),
+        (Ok(None), _) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
+        (Ok(Some(_)), Expected::Unlisted) => {
+            out.problems.push(format!("{url}: chunk '{key}' has no checksum, so it was not written by the run that made the array"));
+        }
+        (Ok(Some((size, hash))), Expected::Hash(h, s)) if h != hash || s.is_some_and(|s| s != size) => out.problems.push(format!(
+            "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {}{h:016x})",
+            s.map(|s| format!("{s} bytes, ")).unwrap_or_default()
+        )),
+        (Ok(Some(_)), _) => out.good += 1,
+        (Err(e), _) => out.problems.push(e.to_string()),
+    }
+}
+
 fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, out: &mut VerifyReport) {
     let grid = io.meta().grid.clone();
     let counts = grid.counts();
     for k in 0..grid.count() {
         let index = unravel(k, &counts);
         let key = io.chunk_key(&index);
-        match (io.verify_chunk(&index), expected(&key, &index)) {
-            (Ok(None), Expected::Unknown) => out.problems.push(format!(
-                "{url}: chunk '{key}' is missing; without checksums nobody can say whether it was ever written (it reads as the fill value)"
-            )),
-            (Ok(None), _) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
-            (Ok(Some(_)), Expected::Unlisted) => {
-                out.problems.push(format!("{url}: chunk '{key}' has no checksum, so it was not written by the run that made the array"));
-            }
-            (Ok(Some((size, hash))), Expected::Hash(h, s)) if h != hash || s.is_some_and(|s| s != size) => out.problems.push(format!(
-                "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {}{h:016x})",
-                s.map(|s| format!("{s} bytes, ")).unwrap_or_default()
-            )),
-            (Ok(Some(_)), _) => out.good += 1,
-            (Err(e), _) => out.problems.push(e.to_string()),
-        }
+        judge(url, &key, io.verify_chunk(&index), expected(&key, &index), out);
     }
 }
 
@@ -75,20 +81,31 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
     unfinished(location, &nodes, &mut out)?;
     for node in nodes {
         let at = location.join(&node.path);
-        match node.kind {
-            NodeKind::Group(_) => {}
-            NodeKind::Array(Err(e)) => out.problems.push(e),
-            NodeKind::Array(Ok(meta)) => {
-                let known = checksums::read(&at)?;
-                let expected = |key: &str, _: &[u64]| match &known {
-                    None => Expected::Unknown,
-                    Some(k) => k.get(key).map_or(Expected::Unlisted, |h| Expected::Hash(*h, None)),
-                };
+        let NodeKind::Array(array) = node.kind else { continue };
+        // Coordinates may be texts, which no array that is computed with holds.
+        let texts = if array.is_err() { text_chunks(&at, MAX_COORDINATE)? } else { None };
+        let known = checksums::read(&at)?;
+        let expected = |key: &str, _: &[u64]| match &known {
+            None => Expected::Unknown,
+            Some(k) => k.get(key).map_or(Expected::Unlisted, |h| Expected::Hash(*h, None)),
+        };
+        let chunks = match (array, texts) {
+            (Ok(meta), _) => {
                 verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &expected, &mut out);
-                if known.is_none() && meta.grid.count() > 0 {
-                    out.without.push(at.to_string());
-                }
+                meta.grid.count()
             }
+            (Err(_), Some(chunks)) => {
+                let count = chunks.len() as u64;
+                chunks.into_iter().for_each(|(key, found)| judge(&at.to_string(), &key, Ok(found), expected(&key, &[]), &mut out));
+                count
+            }
+            (Err(e), None) => {
+                out.problems.push(e);
+                continue;
+            }
+        };
+        if known.is_none() && chunks > 0 {
+            out.without.push(at.to_string());
         }
     }
     Ok(out)

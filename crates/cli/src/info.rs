@@ -2,7 +2,8 @@
 
 use crate::out::out;
 use chunkwise::ByteSize;
-use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, TreeNode, list_tree};
+use chunkwise::executor::groups::MAX_COORDINATE;
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, SmallArray, TreeNode, Values, list_tree, read_small};
 use chunkwise::types::volume;
 use miette::{Report, miette};
 use serde_json::{Map, Value, json};
@@ -106,17 +107,22 @@ fn attributes_text(out: &mut String, attributes: &Map<String, Value>, indent: &s
     }
 }
 
+/// The lengths of the axes, with their names.
+fn shape_text(shape: &[u64], names: Option<&Vec<Option<String>>>) -> String {
+    let dim = |(i, n): (usize, &u64)| match names.and_then(|d| d.get(i)?.as_ref()) {
+        Some(name) => format!("{name} {n}"),
+        None => n.to_string(),
+    };
+    if shape.is_empty() { "one element".into() } else { shape.iter().enumerate().map(dim).collect::<Vec<_>>().join(" x ") }
+}
+
+/// An array of texts, such as the names of seasons.
+fn texts(at: &Location) -> Option<SmallArray> {
+    read_small(at, MAX_COORDINATE).ok().flatten().filter(|a| matches!(a.values, Values::Text(_)))
+}
+
 fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
-    let dims: Vec<String> = m
-        .shape
-        .iter()
-        .enumerate()
-        .map(|(i, n)| {
-            let name = m.dimension_names.as_ref().and_then(|d| d.get(i).cloned().flatten());
-            name.map_or_else(|| n.to_string(), |d| format!("{d} {n}"))
-        })
-        .collect();
-    let shape = if dims.is_empty() { "one element".into() } else { dims.join(" x ") };
+    let shape = shape_text(&m.shape, m.dimension_names.as_ref());
     let mut out = format!("{name}  {} {shape}\n", m.dtype);
     let counts: u64 = m.grid.count();
     let cut = match &m.inner_chunk {
@@ -184,8 +190,17 @@ pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
                 attributes_text(&mut text, attributes, "    ");
             }
             NodeKind::Array(Err(e)) => {
-                rows.push(json!({"path": name, "kind": "array", "error": e}));
-                let _ = writeln!(text, "{name}  cannot be read: {e}");
+                let Some(small) = texts(&root.join(&node.path)) else {
+                    rows.push(json!({"path": name, "kind": "array", "error": e}));
+                    let _ = writeln!(text, "{name}  cannot be read: {e}");
+                    continue;
+                };
+                rows.push(json!({
+                    "path": name, "kind": "array", "dtype": "string", "shape": small.shape, "dimension_names": small.dims,
+                    "attributes": small.attributes,
+                }));
+                let _ = writeln!(text, "{name}  text {}", shape_text(&small.shape, Some(&small.dims)));
+                attributes_text(&mut text, &small.attributes, "    ");
             }
             NodeKind::Array(Ok(m)) => {
                 rows.push(array_json(name, m, *size));

@@ -45,7 +45,7 @@ pub use location::Location;
 pub use meta::{ArrayMeta, CodecChoice, NewArray, new_meta, open_array, publish_array};
 pub use read::{READ_BUFFER, READ_GAP, ReadStats};
 pub use remote::configure;
-pub use small::{SmallArray, Values, read_small, write_small};
+pub use small::{SmallArray, TextChunk, Values, read_small, text_chunks, write_small};
 pub use store::{Counters, Store};
 pub use tier::{MemoryTier, Spare};
 pub use upload::Uploads;

@@ -46,7 +46,7 @@ pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>,
         Err(StorageError::Unsupported { url, detail }) => {
             let store = Store::open(location)?;
             return match read_text(location, limit)? {
-                Some(found) => Ok(Some(found)),
+                Some((found, _)) => Ok(Some(found)),
                 // A folder without metadata is not an array yet.
                 None if store.get("zarr.json")?.is_none() && store.get(".zarray")?.is_none() => Ok(None),
                 None => Err(StorageError::Unsupported { url, detail }),
@@ -118,8 +118,20 @@ fn text_of(codes: &[u32]) -> String {
     text.trim_end_matches('\0').to_string()
 }
 
+/// The key of a chunk, with the size and the XXH3-64 of what is stored; `None` if nothing is.
+pub type TextChunk = (String, Option<(u64, u64)>);
+
+/// The chunks of an array of texts, all of which decode; `None` if it is none. Such arrays are no [`crate::ArrayMeta`], as texts cannot be
+/// computed with.
+///
+/// # Errors
+/// When a chunk does not decode, or the array has more than `limit` bytes.
+pub fn text_chunks(location: &Location, limit: u64) -> Result<Option<Vec<TextChunk>>, StorageError> {
+    Ok(read_text(location, limit)?.map(|(_, chunks)| chunks))
+}
+
 /// Reads an array of texts; `None` if it is none.
-fn read_text(location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
+fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<TextChunk>)>, StorageError> {
     let store = Store::open(location)?;
     let bad = |detail: String| StorageError::Metadata { url: location.to_string(), detail };
     let parse = |data: Option<bytes::Bytes>| data.and_then(|d| serde_json::from_slice::<Value>(&d).ok());
@@ -152,6 +164,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<SmallArray>, Stor
     let shape = if fixed.is_some() { whole[..whole.len() - 1].to_vec() } else { whole.clone() };
     too_large(location, volume(&whole).saturating_mul(if fixed.is_some() { 4 } else { 16 }), limit)?;
     let counts = array.chunk_grid_shape().to_vec();
+    let mut chunks = Vec::new();
     for k in 0..volume(&counts) {
         let key = array.chunk_key(&unravel(k, &counts));
         // The axis more has one chunk, which is the last part of the key.
@@ -163,7 +176,9 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<SmallArray>, Stor
         if let Some(size) = store.size(&stored)? {
             too_large(location, size, limit)?;
         }
-        if let Some(data) = store.get(&stored)? {
+        let data = store.get(&stored)?;
+        chunks.push((stored, data.as_ref().map(|d| (d.len() as u64, xxhash_rust::xxh3::xxh3_64(d)))));
+        if let Some(data) = data {
             let key = StoreKey::new(key.as_str()).map_err(|e| bad(e.to_string()))?;
             memory.set(&key, data).map_err(|e| bad(e.to_string()))?;
         }
@@ -181,7 +196,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<SmallArray>, Stor
     let dims = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
     let dims = dims.filter(|d| d.len() == shape.len()).unwrap_or_else(|| vec![None; shape.len()]);
     attributes.remove("_ARRAY_DIMENSIONS");
-    Ok(Some(SmallArray { shape, dims, attributes, values: Values::Text(texts) }))
+    Ok(Some((SmallArray { shape, dims, attributes, values: Values::Text(texts) }, chunks)))
 }
 
 /// Writes an array as a single chunk. The key of the chunk and its XXH3-64 are given back, unless there is none.
