@@ -4,12 +4,12 @@
 
 use crate::{RunError, checksums};
 use chunkwise_ops::{Coord, Labels};
-use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanCoordinate, PlanGroup};
+use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanArray, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
     Location, NodeKind, SmallArray, StorageError, Store, Values, at_once, check_allowed, consolidate, ensure_group, list_tree, read_small,
     write_small,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of a coordinate that is read.
 pub const MAX_COORDINATE: u64 = chunkwise_plan::MAX_BYTES;
@@ -53,19 +53,30 @@ fn usable(group: &Location) -> bool {
     is_group || !files.iter().any(|f| !metadata.iter().any(|m| f == m))
 }
 
+/// A group of a plan, and its outputs by name.
+struct Group<'a> {
+    at: Location,
+    planned: Option<&'a PlanGroup>,
+    outputs: Vec<(String, &'a PlanArray)>,
+}
+
 /// The groups of a plan, those that it does not name included: each folder that an output is in.
-fn groups(plan: &Plan) -> Result<Vec<(Location, PlanGroup)>, RunError> {
-    let mut out: BTreeMap<String, (Location, PlanGroup)> = BTreeMap::new();
+fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
+    let planned: HashMap<String, &PlanGroup> =
+        plan.groups.iter().map(|g| Ok((Location::parse(&g.url, None)?.as_str().to_string(), g))).collect::<Result<_, StorageError>>()?;
+    let mut out: BTreeMap<String, Group<'_>> = BTreeMap::new();
     for array in plan.arrays.values().filter(|a| a.role == ArrayRole::Output) {
         let output = Location::parse(&array.url, None)?;
-        if output.name().ends_with(".zarr") {
-            continue;
+        let Some(at) = output.parent().filter(|_| !output.name().ends_with(".zarr")) else { continue };
+        let name = output.name().to_string();
+        match out.get_mut(at.as_str()) {
+            Some(group) => group.outputs.push((name, array)),
+            None if usable(&at) => {
+                let planned = planned.get(at.as_str()).copied();
+                out.insert(at.as_str().into(), Group { at, planned, outputs: vec![(name, array)] });
+            }
+            None => {}
         }
-        let Some(at) = output.parent().filter(usable) else { continue };
-        let named = plan.groups.iter().find(|g| Location::parse(&g.url, None).is_ok_and(|l| l.as_str() == at.as_str()));
-        let group =
-            named.cloned().unwrap_or_else(|| PlanGroup { url: at.as_str().into(), coordinates: Vec::new(), unlabelled: Vec::new() });
-        out.insert(at.as_str().into(), (at, group));
     }
     Ok(out.into_values().collect())
 }
@@ -130,28 +141,27 @@ pub(crate) fn check(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
 }
 
 fn look(plan: &Plan, overwrite: bool) -> Result<Vec<Lacking>, RunError> {
-    groups(plan)?.into_iter().map(|(at, group)| look_at(plan, at, &group, overwrite)).collect()
+    groups(plan)?.into_iter().map(|group| look_at(group, overwrite)).collect()
 }
 
-fn look_at(plan: &Plan, at: Location, group: &PlanGroup, overwrite: bool) -> Result<Lacking, RunError> {
-    let mut coords = group.coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
+fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result<Lacking, RunError> {
+    let coordinates = planned.map_or(&[][..], |g| &g.coordinates);
+    let coords = coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
     let store = Store::open(&at)?;
     if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
         return Ok(Lacking { at, coords });
     }
-    let inside = |url: &str| url.rsplit_once('/').filter(|(parent, _)| *parent == at.as_str()).map(|(_, name)| name.to_string());
-    let outputs: Vec<_> = plan.arrays.values().filter(|a| a.role == ArrayRole::Output && inside(&a.url).is_some()).collect();
-    let names: Vec<String> = outputs.iter().filter_map(|a| inside(&a.url)).collect();
-    let others = Others::read(&at, &|name| names.iter().any(|n| n == name))?;
+    let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
+    let others = Others::read(&at, &|name| names.contains(name))?;
     // The length of each dimension of the outputs.
     let mut dims: BTreeMap<&str, u64> = BTreeMap::new();
-    for a in &outputs {
+    for (_, a) in &outputs {
         let names = a.encoding.as_ref().and_then(|e| e.dimension_names.as_ref());
         dims.extend(names.into_iter().flatten().zip(&a.shape).filter_map(|(d, n)| Some((d.as_deref()?, *n))));
     }
-    let is_coordinate = |name: &str| group.coordinates.iter().any(|c| c.name == name);
+    let is_coordinate = |name: &str| coordinates.iter().any(|c| c.name == name);
     let mut wanting = Vec::new();
-    for wanted in coords.drain(..) {
+    for wanted in coords {
         let Some(there) = read_coord(&at.join(&wanted.name))? else {
             wanting.push(wanted);
             continue;
@@ -193,7 +203,7 @@ fn look_at(plan: &Plan, at: Location, group: &PlanGroup, overwrite: bool) -> Res
                 ),
             ));
         }
-        if group.unlabelled.iter().any(|d| d == dim) && read_coord(&at.join(dim))?.is_some() {
+        if planned.is_some_and(|g| g.unlabelled.iter().any(|d| d == dim)) && read_coord(&at.join(dim))?.is_some() {
             return Err(refuse(
                 &at,
                 format!(

@@ -29,12 +29,12 @@ impl Plan {
         for (prefix, options) in &self.spec.storage {
             options.check(prefix).or_else(|e| invalid("spec.storage", e))?;
         }
+        // Coordinates go beside outputs, and nowhere else: a plan may not say that something else is written.
+        let outputs = self.arrays.values().filter(|a| a.role == ArrayRole::Output);
+        let folders: HashSet<&str> = outputs.filter_map(|a| a.url.rsplit_once('/')).map(|(folder, _)| folder).collect();
         for group in &self.groups {
             group.check().or_else(|e| invalid("groups", e))?;
-            // Beside its outputs, and nowhere else: a plan may not say that something else is written.
-            let within =
-                |a: &crate::PlanArray| a.role == ArrayRole::Output && a.url.rsplit_once('/').is_some_and(|(parent, _)| parent == group.url);
-            if !self.arrays.values().any(within) {
+            if !folders.contains(group.url.as_str()) {
                 return invalid("groups", format!("no output is in the group '{}'", group.url));
             }
         }

@@ -7,7 +7,7 @@ use crate::{PlannerError, Request};
 use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
 use chunkwise_types::ByteSize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The group that an output is in, and its name there; `None` for a store of its own.
 pub(crate) fn group_of(url: &str) -> Option<(&str, &str)> {
@@ -50,7 +50,13 @@ fn plan_coordinate(c: &Coord) -> Option<PlanCoordinate> {
 
 /// The requests with a name for each dimension, where they are in a group: an array of a group cannot be opened by xarray without.
 pub(crate) fn named(requests: &[Request]) -> Vec<Request> {
-    let mut made: BTreeMap<(String, String), u64> = BTreeMap::new();
+    // The names that users gave, and those that are made here with their lengths, by group.
+    let mut taken: HashSet<(String, String)> = HashSet::new();
+    let mut made: HashMap<(String, String), u64> = HashMap::new();
+    for r in requests {
+        let Some((group, _)) = group_of(&r.url) else { continue };
+        taken.extend(r.array.dims().iter().flatten().map(|d| (group.to_string(), d.clone())));
+    }
     let mut out = requests.to_vec();
     for r in &mut out {
         let Some((group, name)) = group_of(&r.url) else { continue };
@@ -60,16 +66,15 @@ pub(crate) fn named(requests: &[Request]) -> Vec<Request> {
                 continue;
             }
             let length = r.array.shape()[i];
-            let free = |d: &String, dims: &[Option<String>]| {
-                let taken = requests.iter().any(|o| group_of(&o.url).is_some_and(|(g, _)| g == group) && o.array.axis_named(d).is_some());
-                let fits = made.get(&(group.to_string(), d.clone())).is_none_or(|n| *n == length);
-                !taken && fits && !dims.contains(&Some(d.clone()))
-            };
             let candidates =
                 [format!("dim_{i}"), format!("{name}_dim_{i}")].into_iter().chain((2..).map(|k| format!("{name}_dim_{i}_{k}")));
-            let Some(chosen) = candidates.take(10_000).find(|d| free(d, &dims)) else { continue };
-            made.insert((group.to_string(), chosen.clone()), length);
-            dims[i] = Some(chosen);
+            let free = candidates.map(|d| (group.to_string(), d)).find(|key| {
+                !taken.contains(key) && made.get(key).is_none_or(|n| *n == length) && !dims.iter().flatten().any(|d| *d == key.1)
+            });
+            if let Some(key) = free {
+                dims[i] = Some(key.1.clone());
+                made.insert(key, length);
+            }
         }
         if dims != r.array.dims() {
             r.array = r.array.with_dims(dims);
@@ -112,9 +117,11 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
     }
     let mut found: BTreeMap<&str, (&Coord, &Request)> = BTreeMap::new();
     let mut unlabelled = Vec::new();
+    // What is computed into the place of a coordinate counts, not what was there.
+    let names: HashSet<&str> = outputs.iter().map(|(name, _)| *name).collect();
     for (_, r) in outputs {
         for c in r.array.coords() {
-            if outputs.iter().any(|(name, _)| *name == c.name) {
+            if names.contains(c.name.as_str()) {
                 continue;
             }
             match found.get(c.name.as_str()) {
@@ -163,12 +170,20 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
     Ok(PlanGroup { url: url.into(), coordinates, unlabelled })
 }
 
-/// The attribute by which xarray finds the coordinates of an array that are no indices (CF conventions, section 5).
-pub(crate) fn coordinates_attribute(request: &Request, groups: &[PlanGroup]) -> Option<String> {
-    let (url, _) = group_of(&request.url)?;
-    let group = groups.iter().find(|g| g.url == url)?;
-    let written = |name: &str| group.coordinates.iter().any(|c| c.name == name);
-    let names: Vec<&str> =
-        request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(&c.name)).map(|c| c.name.as_str()).collect();
-    (!names.is_empty()).then(|| names.join(" "))
+/// The requests with the attribute by which xarray finds the coordinates of an array that are no indices (CF conventions, section 5).
+pub(crate) fn attributed(requests: &[Request], groups: &[PlanGroup]) -> Vec<Request> {
+    let by_url: HashMap<&str, &PlanGroup> = groups.iter().map(|g| (g.url.as_str(), g)).collect();
+    let one = |request: &Request| {
+        let mut out = request.clone();
+        out.attributes.remove("coordinates");
+        let group = group_of(&request.url).and_then(|(url, _)| by_url.get(url));
+        let written = |name: &str| group.is_some_and(|g| g.coordinates.iter().any(|c| c.name == name));
+        let auxiliary = request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(&c.name));
+        let names: Vec<&str> = auxiliary.map(|c| c.name.as_str()).collect();
+        if !names.is_empty() {
+            out.attributes.insert("coordinates".into(), names.join(" ").into());
+        }
+        out
+    };
+    requests.iter().map(one).collect()
 }

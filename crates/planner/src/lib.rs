@@ -71,8 +71,7 @@ pub enum Fusion {
 pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion, limit: TimeLimit<'_>) -> Result<Plan, PlannerError> {
     let named = groups::named(requests);
     let groups = groups::run(&named)?;
-    let named: Vec<Request> = named.iter().map(|r| with_coordinates(r, &groups)).collect();
-    let requests = &named[..];
+    let requests = &groups::attributed(&named, &groups)[..];
     let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
     let mut plan = budget::within(&spec, &|budget| {
         let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
@@ -122,14 +121,4 @@ fn passes(
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;
     let need = plan.stages.iter().map(|s| s.projected_mem).max().unwrap_or(0);
     Ok(budget::Attempt { plan, need })
-}
-
-/// The request with the attribute that names its coordinates.
-fn with_coordinates(request: &Request, groups: &[chunkwise_plan::PlanGroup]) -> Request {
-    let mut out = request.clone();
-    out.attributes.remove("coordinates");
-    if let Some(names) = groups::coordinates_attribute(request, groups) {
-        out.attributes.insert("coordinates".into(), names.into());
-    }
-    out
 }
