@@ -336,3 +336,36 @@ def unread(*args):
     done = subprocess.run([binary(), *args], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     return done
+
+
+@pytest.mark.parametrize("name, data, words", [
+    ("x.nc", b"CDF\x01" + bytes(20), ["NetCDF", "to_zarr"]),
+    ("x.nc", b"\x89HDF\r\n\x1a\n" + bytes(20), ["HDF5", "to_zarr"]),
+    ("x.tif", b"II*\0" + bytes(20), ["TIFF", "rioxarray"]),
+    ("x.grib", b"GRIB" + bytes(20), ["GRIB", "cfgrib"]),
+    ("x.zarr.zip", b"PK\x03\x04" + bytes(20), ["zip", "unpack"]),
+    ("x.csv", b"a,b\n1,2\n", ["is a file", "folder"]),
+])  # fmt: skip
+def test_files_of_other_formats_are_named(tmp_path, name, data, words):
+    (tmp_path / name).write_bytes(data)
+    path = write_pipeline(tmp_path, {"x": name}, {}, {"out.zarr/y": "x"})
+    chunkwise("run", path).failed(name, *words)
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_folders_without_metadata_are_named(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/notes.txt").write_text("hello")
+    path = write_pipeline(tmp_path, {"x": "data"}, {}, {"out.zarr/y": "x"})
+    chunkwise("run", path).failed("data", "folder", "notes.txt")
+
+
+def test_how_a_function_is_called():
+    assert "isel(x, time=0" in chunkwise("functions", "isel").ok().stdout
+    assert chunkwise("functions", "hypot").ok().stdout.startswith("hypot(x, y)")
+    chunkwise("functions", "mena").failed("mena", "mean")
+
+
+def test_negative_memory_is_not_an_option_of_the_shell(tmp_path):
+    path = write_pipeline(tmp_path, {}, {}, {"out.zarr/y": "zeros([3])"})
+    chunkwise("run", path, "--allowed-mem", "-1GB").failed("-1GB", "--allowed-mem")
