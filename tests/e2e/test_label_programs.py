@@ -143,7 +143,9 @@ def compare(found, wanted):
     for name in wanted.coords:
         assert set(found[name].dims) == set(wanted[name].dims), name
         np.testing.assert_array_equal(found[name].values, wanted[name].transpose(*found[name].dims).values, err_msg=name)
-        assert found[name].dtype.kind == wanted[name].dtype.kind, f"{name}: {found[name].dtype}, not {wanted[name].dtype}"
+        # Texts of one length are written as texts of any length, the only ones that version 3 has a specification of.
+        kinds = {a.dtype.kind.replace("T", "U") for a in (found[name], wanted[name])}
+        assert len(kinds) == 1, f"{name}: {found[name].dtype}, not {wanted[name].dtype}"
         if "units" in wanted[name].attrs:
             assert found[name].attrs.get("units") == wanted[name].attrs["units"], name
 
