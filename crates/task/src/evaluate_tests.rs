@@ -4,7 +4,7 @@ use crate::evaluate::{Known, Prepared};
 use chunkwise_kernels::{ArrayType, AxisMap, Block, Create, ElementOp, Kernel, Node, Part, ReduceOp, ViewAxis, cast};
 use chunkwise_plan::units::{Unit, Units};
 use chunkwise_plan::{Program, Step};
-use chunkwise_types::{DType, Region, Scalar};
+use chunkwise_types::{DType, DTypeKind, Region, Scalar};
 use fastrand::Rng;
 
 fn step(kernel: Option<Kernel>, inputs: Vec<usize>, ty: ArrayType) -> Step {
@@ -55,17 +55,19 @@ fn program(rng: &mut Rng) -> Program {
                 let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| steps[i].ty.dtype).collect::<Vec<_>>()) else {
                     continue;
                 };
-                let inputs = chosen
-                    .iter()
-                    .zip(casts)
-                    .map(|(&i, dtype)| {
-                        if steps[i].ty.dtype == dtype {
-                            return i;
-                        }
-                        steps.push(step(Some(Kernel::Cast), vec![i], of(dtype)));
-                        steps.len() - 1
-                    })
-                    .collect();
+                let mut as_dtype = |i: usize, dtype: DType| {
+                    if steps[i].ty.dtype == dtype {
+                        return i;
+                    }
+                    steps.push(step(Some(Kernel::Cast), vec![i], of(dtype)));
+                    steps.len() - 1
+                };
+                let mut inputs: Vec<usize> = chosen.iter().zip(&casts).map(|(&i, &dtype)| as_dtype(i, dtype)).collect();
+                // A negative exponent of an integer is refused: exponents are made from what is not negative.
+                if function == ElementOp::Pow && casts[1].kind() == DTypeKind::Signed {
+                    let small = as_dtype(inputs[1], if casts[1] == DType::Int8 { DType::Bool } else { DType::UInt8 });
+                    inputs[1] = as_dtype(small, casts[1]);
+                }
                 steps.push(step(Some(Kernel::Element { function }), inputs, of(out)));
             }
         }

@@ -3,7 +3,7 @@
 use super::program::{Fused, FusedOp, Scratch};
 use super::{ElementOp, Operand, compute};
 use crate::{Block, BlockElement, ViewAxis, with_block, with_dtype};
-use chunkwise_types::{DType, Scalar};
+use chunkwise_types::{DType, DTypeKind, Scalar};
 use fastrand::Rng;
 use ndarray::{ArcArray, Axis, IxDyn, Slice};
 use proptest::prelude::*;
@@ -99,6 +99,8 @@ fn check(seed: u64) {
         let function = *rng.choice(ElementOp::ALL).unwrap();
         let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.usize(..dtypes.len())).collect();
         let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| dtypes[i]).collect::<Vec<_>>()) else { continue };
+        // A negative exponent of an integer is refused: exponents are made from what is not negative.
+        let exponent = (function == ElementOp::Pow && casts[1].kind() == DTypeKind::Signed).then_some(casts[1]);
         let mut cast = |(&i, to): (&usize, DType)| {
             if dtypes[i] == to {
                 return i;
@@ -107,7 +109,11 @@ fn check(seed: u64) {
             dtypes.push(to);
             dtypes.len() - 1
         };
-        let args: Vec<usize> = chosen.iter().zip(casts).map(&mut cast).collect();
+        let mut args: Vec<usize> = chosen.iter().zip(casts).map(&mut cast).collect();
+        if let Some(to) = exponent {
+            let small = cast((&args[1], if to == DType::Int8 { DType::Bool } else { DType::UInt8 }));
+            args[1] = cast((&small, to));
+        }
         ops.push(FusedOp { function: Some(function), inputs: args, dtype: out });
         dtypes.push(out);
     }
@@ -138,6 +144,17 @@ fn check(seed: u64) {
             assert!(any || got.as_bytes().is_some());
             assert_eq!(got.contiguous().as_bytes(), values[o].contiguous().as_bytes(), "output {o} of {ops:?} at {shape:?}, seed {seed}");
         }
+    }
+}
+
+#[test]
+fn negative_exponents_are_refused_in_programs_too() {
+    let ops = [FusedOp { function: Some(ElementOp::Pow), inputs: vec![0, 1], dtype: DType::Int32 }];
+    let program = Fused::new(&[DType::Int32, DType::Int32], &ops, &[2]).unwrap();
+    let block = |v: Vec<i32>| Operand::new(i32::wrap(ndarray::Array::from_vec(v).into_shared().into_dyn()));
+    for (exponents, good) in [(vec![2, 0, 1], true), (vec![2, -1, 1], false)] {
+        let got = program.run(&[block(vec![3, 4, 5]), block(exponents)], &[3], false, &mut Scratch::default());
+        assert_eq!(got.is_ok(), good);
     }
 }
 

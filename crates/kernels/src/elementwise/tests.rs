@@ -205,7 +205,8 @@ fn complex_functions_follow_the_formulas() {
     type Exact = fn(Complex64) -> Complex64;
     let all: [(ElementOp, Exact); 17] = [
         (Acos, |z| z.acos()),
-        (Acosh, |z| z.acosh()),
+        // On the cut num-complex has the other side for a negative zero; C99 and NumPy have the conjugate of the conjugate's.
+        (Acosh, |z| if z.im.is_sign_negative() { z.conj().acosh().conj() } else { z.acosh() }),
         (Asin, |z| z.asin()),
         (Asinh, |z| z.asinh()),
         (Atan, |z| z.atan()),
