@@ -378,6 +378,21 @@ def test_one_element_and_then_all(tmp_path):
     same(opened(tmp_path).a, data.t)
 
 
+def test_one_element_beside_all(tmp_path):
+    """The label of one element says nothing of the others, in one run or in two, and the other way round is refused."""
+    data = weather(tmp_path)
+    run(tmp_path, {"first": "t[0]", "a": "t", "second": "t[1]"}).ok()
+    run(tmp_path, {"third": "t[2]"}).ok()
+    found = opened(tmp_path)
+    same(found.a, data.t)
+    for i, name in enumerate(["first", "second", "third"]):
+        assert "time" not in found[name].coords
+        np.testing.assert_array_equal(found[name].values, data.t[i].values)
+    run(tmp_path, {"first": "t[0]"}, outputs={"one.zarr/first": "first"}).ok()
+    same(opened(tmp_path, "one.zarr").first, data.t[0])
+    run(tmp_path, {"a": "t"}, outputs={"one.zarr/a": "a"}).failed("time", "one.zarr")
+
+
 def hostile(coordinate, **changes):
     coordinate.update(changes)
 

@@ -84,7 +84,8 @@ def pipeline(folder, source, target, work, name="p.json", spec=None, arrays=None
         "arrays": arrays or ARRAYS,
         "outputs": {
             f"{target}/y": "y",
-            f"{target}/m": "m",
+            # Of other lengths than those of y, so under other names.
+            f"{target}/m": {"array": "m", "dims": ["row", "column"]},
             f"{target}/t": {"array": "y", "chunks": {"time": -1, "y": 20, "x": 20}},
             f"{target}/s": {"array": "y", "chunks": {"time": 2, "y": 30, "x": 30}, "shards": {"time": 10, "y": 60, "x": 90}},
         },
@@ -129,7 +130,7 @@ def test_others_open_what_was_written(prepared):
     run(prepared.path, prepared.env).ok()
     part = prepared.x[1:39, 3:, :90]
     assert_close(zarr.open_array(prepared.store, path="out.zarr/y", mode="r")[...], part * 2, scale=8)
-    opened = xarray.open_zarr(prepared.zarr_store("out.zarr"), consolidated=True, drop_variables="m")
+    opened = xarray.open_zarr(prepared.zarr_store("out.zarr"), consolidated=True)
     assert_close(opened["t"].values, part * 2, scale=8)
     assert_close(opened["s"].values, part * 2, scale=8)
     assert list(opened["time"].values) == list(range(1, 39))
@@ -263,12 +264,22 @@ def test_projected_requests(bucket, tmp_path, name):
 
 def test_slow_down_is_waited_for(prepared, proxy):
     env = prepared.through(proxy)
-    for method in ("GET", "PUT"):
-        proxy.rule(method=method, path="/c/", status=503, times=10)
-        proxy.rule(method=method, path="/c/", status=429, times=5)
+    # The one chunk of a coordinate is asked for before the others, and not more often than it may be.
+    for method, path in (("GET", "/raw/c/"), ("PUT", "/c/")):
+        proxy.rule(method=method, path=path, status=503, times=10)
+        proxy.rule(method=method, path=path, status=429, times=5)
+    proxy.rule(method="GET", path="/in.zarr/time/c/", status=503, times=3)
     run(prepared.path, env).ok()
     assert data_of(prepared.objects("out.zarr")) == data_of(prepared.local)
-    assert sum(r.hits for r in proxy.rules) == 30
+    assert sum(r.hits for r in proxy.rules) == 33
+
+
+def test_a_coordinate_that_cannot_be_read_now_is_not_left_out(prepared, proxy, tmp_path):
+    proxy.rule(path="/in.zarr/time/c/", status=503)
+    options = {"storage": {"s3://": {"retries": 1}}}
+    path = pipeline(tmp_path, prepared.url("in.zarr"), prepared.url("out.zarr"), prepared.url("work"), "few.json", options)
+    run(path, prepared.through(proxy)).failed("in.zarr/time", "slow down")
+    assert not prepared.objects("out.zarr")
 
 
 def test_slow_down_for_ever_is_an_error(prepared, proxy, tmp_path):

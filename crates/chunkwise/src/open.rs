@@ -66,10 +66,11 @@ impl Opener {
             }
             let at = group.join(name);
             // The array may be the coordinate itself: its values are read as those of any array, and are its labels too.
-            let Some(c) = self.coord(&at, i < indices) else { continue };
+            let Some(c) = self.coord(&at, i < indices)? else { continue };
             let bounds = listed(&c.attributes, "bounds").into_iter().next();
             coords.push(c.clone());
-            if let Some(b) = bounds.and_then(|b| self.coord(&group.join(&b), false)).filter(|b| b.dims.starts_with(&c.dims)) {
+            let bounds = bounds.map(|b| self.coord(&group.join(&b), false)).transpose()?.flatten();
+            if let Some(b) = bounds.filter(|b| b.dims.starts_with(&c.dims)) {
                 coords.push(Arc::new(Coord { bounds: b.dims.len() > c.dims.len(), ..(*b).clone() }));
             }
         }
@@ -79,26 +80,29 @@ impl Opener {
         Ok(Array::stored(source, dtype, grid, dims).with_attributes(attributes).with_coords(coords))
     }
 
-    fn coord(&mut self, at: &Location, index: bool) -> Option<Arc<Coord>> {
+    /// A coordinate, if there is one. One that cannot be used, or that this user may not read, is left out with a note; that a store does not
+    /// answer is an error, or results would lack labels for a passing fault.
+    fn coord(&mut self, at: &Location, index: bool) -> Result<Option<Arc<Coord>>, StorageError> {
         if let Some(known) = self.known.get(at.as_str()) {
-            return known.clone();
+            return Ok(known.clone());
         }
         // An array may have the name of a dimension and be none of its labels: only what can be an index is read.
         let labels = |m: ArrayMeta| m.dimension_names.is_some_and(|d| d.len() == 1 && d[0].as_deref() == Some(at.name()));
         if index && open_array(at).is_ok_and(|m| !labels(m)) {
             self.known.insert(at.as_str().into(), None);
-            return None;
+            return Ok(None);
         }
         let found = match read_coord(at) {
             Ok(c) => c.filter(|c| !index || c.is_index()).map(Arc::new),
             Err(StorageError::NotFound { .. }) => None,
-            Err(e) => {
+            Err(e @ (StorageError::Unsupported { .. } | StorageError::Metadata { .. } | StorageError::PermissionDenied { .. })) => {
                 self.notes.push(format!("the coordinate '{}' is left out: {e}", at.name()));
                 None
             }
+            Err(e) => return Err(e),
         };
         self.known.insert(at.as_str().into(), found.clone());
-        found
+        Ok(found)
     }
 
     /// The arrays of a group. `decode` unpacks them by the CF conventions.

@@ -88,7 +88,7 @@ const OVERWRITES: &str = "overwrites.json";
 
 /// True if the run was begun to replace what there is.
 fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
-    Ok(Store::open(&ctx.run_dir)?.size(OVERWRITES)?.is_some())
+    Ok(Store::open(&ctx.run_dir)?.get(OVERWRITES)?.is_some())
 }
 
 /// Prepares outputs and the folder of a run.

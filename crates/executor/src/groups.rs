@@ -167,6 +167,10 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             continue;
         };
         let Some(difference) = there.difference(&wanted) else { continue };
+        // The label of the one element that an output is of gives way to the labels of all.
+        if wanted.dims.is_empty() && there.is_index() {
+            continue;
+        }
         let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
         // Along other dimensions it is no coordinate of this run, but somebody's array; an index, or one label of it, is a coordinate all the same.
         let label = there.is_index() || there.dims.is_empty() && wanted.is_index();

@@ -130,9 +130,16 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
                 }
                 Some((have, first)) => {
                     let Some(difference) = have.difference(c) else { continue };
-                    // A scalar that is another for each output is said of neither, as in xarray.
-                    if !c.is_index() && !have.is_index() && c.dims.is_empty() && have.dims.is_empty() {
-                        continue;
+                    match (have.dims.is_empty(), c.dims.is_empty()) {
+                        // A scalar that is another for each output is said of neither, as in xarray.
+                        (true, true) => continue,
+                        // The label of the one element that an output is of gives way to the labels of all: it says nothing of them.
+                        (false, true) if have.is_index() => continue,
+                        (true, false) if c.is_index() => {
+                            found.insert(&c.name, (c, r));
+                            continue;
+                        }
+                        _ => {}
                     }
                     return Err(conflict(&c.name, url, first, r, &difference.to_string()));
                 }
@@ -140,7 +147,7 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
         }
     }
     let scalars_differ = |name: &str| {
-        let mut all = outputs.iter().filter_map(|(_, r)| r.array.coord(name));
+        let mut all = outputs.iter().filter_map(|(_, r)| r.array.coord(name)).filter(|c| c.dims.is_empty());
         let first = all.next();
         all.any(|c| first.is_some_and(|f| f.difference(c).is_some()))
     };
@@ -163,7 +170,7 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
             return Err(PlannerError::Request { url: r.url.clone(), problem });
         };
         room = rest;
-        if !scalars_differ(name) {
+        if !(c.dims.is_empty() && scalars_differ(name)) {
             coordinates.extend(plan_coordinate(c));
         }
     }
@@ -177,8 +184,8 @@ pub(crate) fn attributed(requests: &[Request], groups: &[PlanGroup]) -> Vec<Requ
         let mut out = request.clone();
         out.attributes.remove("coordinates");
         let group = group_of(&request.url).and_then(|(url, _)| by_url.get(url));
-        let written = |name: &str| group.is_some_and(|g| g.coordinates.iter().any(|c| c.name == name));
-        let auxiliary = request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(&c.name));
+        let written = |c: &Coord| group.is_some_and(|g| g.coordinates.iter().any(|w| w.name == c.name && w.dims == c.dims));
+        let auxiliary = request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(c));
         let names: Vec<&str> = auxiliary.map(|c| c.name.as_str()).collect();
         if !names.is_empty() {
             out.attributes.insert("coordinates".into(), names.join(" ").into());
