@@ -100,7 +100,7 @@ fn check(seed: u64) {
         let chosen: Vec<usize> = (0..function.arity()).map(|_| rng.usize(..dtypes.len())).collect();
         let Ok((casts, out)) = function.result_dtype(&chosen.iter().map(|&i| dtypes[i]).collect::<Vec<_>>()) else { continue };
         // A negative exponent of an integer is refused: exponents are made from what is not negative.
-        let exponent = (function == ElementOp::Pow && casts[1].kind() == DTypeKind::Signed).then_some(casts[1]);
+        let exponent = (function == ElementOp::Pow && casts[1].kind() == DTypeKind::Signed).then(|| casts[1]);
         let mut cast = |(&i, to): (&usize, DType)| {
             if dtypes[i] == to {
                 return i;
