@@ -173,7 +173,8 @@ def test_bad_plans(function, store, case):
         assert refused(function, event, *words)[0] == "Refused"
 
     attempt(lambda p: p["arrays"][inputs[0]].update(url="s3://other/in.zarr"), "outside")
-    attempt(lambda p: p["arrays"][outputs[0]].update(url="file:///tmp/out.zarr"), "outside")
+    attempt(lambda p: p["arrays"][outputs[0]].update(url="file:///tmp/out.zarr"), "not valid")
+    attempt(lambda p: (p["arrays"][outputs[0]].update(url="file:///tmp/out.zarr"), p["groups"].clear()), "outside")
     attempt(lambda p: p["spec"].update(work_dir="s3://other/w"), "outside")
     attempt(lambda p: p.update(format="chunkwise-plan/99"), "chunkwise-plan/99")
     attempt(lambda p: p["arrays"][outputs[0]].update(shape=[2**63, 2**63, 2**63]), "not valid")
