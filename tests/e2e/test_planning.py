@@ -125,7 +125,7 @@ def test_a_long_chain_is_planned_like_a_short_one(tmp_path, operations):
     """Its values are in registers, and count as that: chunks need not be cut for them."""
     declare(tmp_path, "in.zarr/x", (5000, 1024, 1024), (1, 1024, 1024), ["time", "y", "x"], compressors=None)
     chain = "".join(f"  a{k + 1}: a{k} {'+' if k % 2 else '*'} {k % 7 + 1}\n" for k in range(operations))
-    text = f"inputs: {{x: in.zarr/x}}\narrays:\n  a0: x\n{chain}outputs: {{out.zarr/y: a{operations}}}\nspec: {{allowed_mem: 300MB, workers: 2}}\n"
+    text = f"inputs: {{x: in.zarr/x}}\narrays:\n  a0: x\n{chain}outputs: {{out.zarr/y: {{array: a{operations}, chunks: {{time: 1}}}}}}\nspec: {{allowed_mem: 300MB, workers: 2}}\n"
     plan, peak, _ = plan_of(tmp_path, text)
     (stage,) = plan["stages"]
     assert stage["projected_mem"] < 16e6

@@ -4,6 +4,7 @@ pub use crate::literal::compares;
 use crate::{Array, OpError, literal};
 use chunkwise_kernels::{ArrayType, Create, ElementOp, Kernel, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+use std::cmp::Ordering;
 
 /// An argument: an array, or a scalar that takes the dtype of the arrays that it meets.
 #[derive(Debug, Clone)]
@@ -150,10 +151,10 @@ pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
     let dims = merged_dims(name, &arrays, shape.len())?;
     let bytes = |a: &Array| chunkwise_types::volume(a.shape()).saturating_mul(a.dtype().size());
     let chunk = |a: &Array| chunkwise_types::volume(&a.chunks().max_shape()).max(1);
-    // Of equally large ones that in clearly smaller chunks: what is selected from a table of groups has its one large chunk.
-    let largest = arrays.iter().copied().reduce(|a, b| match bytes(a).cmp(&bytes(b)) {
-        std::cmp::Ordering::Greater => a,
-        std::cmp::Ordering::Equal if chunk(a) * 2 <= chunk(b) => a,
+    // Of equally large ones that which is stored, not looked up in a table of groups; then that in clearly smaller chunks.
+    let largest = arrays.iter().copied().reduce(|a, b| match bytes(a).cmp(&bytes(b)).then(a.follows().cmp(&b.follows())) {
+        Ordering::Greater => a,
+        Ordering::Equal if chunk(a) * 2 <= chunk(b) => a,
         _ => b,
     });
     let chunks = match largest {

@@ -2,7 +2,7 @@
 
 use crate::OpError;
 use crate::coords::{Coord, Coords, fitting, follow};
-use chunkwise_kernels::{ArrayType, Kernel, Node};
+use chunkwise_kernels::{ArrayType, AxisMap, Kernel, Node};
 use chunkwise_types::{ChunkGrid, DType};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ struct Inner {
     attributes: Arc<Map<String, Value>>,
     coords: Arc<Coords>,
     missing: bool,
+    follows: bool,
 }
 
 /// What defines an array.
@@ -62,7 +63,13 @@ impl Array {
         let attributes = Arc::default();
         let missing = inputs.iter().any(|a| a.0.missing);
         let coords = Arc::default();
-        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation: operation.into(), attributes, coords, missing }))
+        let follows = match &definition {
+            Definition::Stored(_) | Definition::Rechunk => true,
+            Definition::Apply(Kernel::Gather { axes, .. }) if axes.iter().any(|m| matches!(m, AxisMap::Take(_))) => false,
+            Definition::Apply(_) => inputs.iter().any(|a| a.0.follows),
+        };
+        let operation = operation.into();
+        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation, attributes, coords, missing, follows }))
     }
 
     /// A copy of the node under a new identity, changed.
@@ -79,6 +86,7 @@ impl Array {
             attributes: i.attributes.clone(),
             coords: i.coords.clone(),
             missing: i.missing,
+            follows: i.follows,
         };
         change(&mut inner);
         Array(Arc::new(inner))
@@ -115,6 +123,11 @@ impl Array {
     pub fn rechunked(&self, chunks: ChunkGrid) -> Array {
         let out = Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk");
         out.changed(|i| (i.attributes, i.coords) = (self.0.attributes.clone(), self.0.coords.clone()))
+    }
+
+    /// True if the chunks come from a stored array, or were asked for. Those of what is created, or taken from a table, are as good as any.
+    pub(crate) fn follows(&self) -> bool {
+        self.0.follows
     }
 
     /// The same array under other dimension names. Coordinates along dimensions that it no longer has are left out.

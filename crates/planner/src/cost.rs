@@ -29,12 +29,17 @@ impl Reads {
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
         let stage = &draft.stages[s];
-        let reads = total(&most(&draft.arrays, stage, &|beside| kinds(&stage.task_counts(), beside)));
+        let reads = with_ends(&draft.arrays, stage);
         let written: Vec<&PlanArray> = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array)).collect();
         let bytes_written = written.iter().map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).sum();
         let puts = written.iter().map(|a| a.grid.count()).sum();
         draft.stages[s].cost = Cost { bytes_read: reads.bytes, bytes_written, gets: reads.gets, puts };
     }
+}
+
+/// What all tasks of a stage read, those at the ends of the axes for themselves: they may be smaller.
+pub(crate) fn with_ends(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Reads {
+    total(&most(arrays, stage, &|beside| kinds(&stage.task_counts(), beside)))
 }
 
 /// The sum over all arrays.

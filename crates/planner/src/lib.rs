@@ -6,17 +6,19 @@
 //! 2. [`materialise`]: which folds must be stored, because fused they would be computed again and again, or by too few tasks.
 //! 3. [`stages`]: every stored node and output becomes the root of a stage; siblings, with the same tasks, share one.
 //! 4. [`stages::stream`]: which folds of a stage take their input step by step.
-//! 5. [`tasks`]: task regions, so that memory stays inside the budget and chunks are read few times.
-//! 6. [`layout`]: intermediates in the pieces that their readers ask for.
-//! 7. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
-//! 8. [`split`]: long folds become trees, so that all workers are busy.
-//! 9. [`cost`]: bytes and requests.
-//! 10. [`groups`]: the coordinates of the groups that outputs are in.
+//! 5. [`chunks`]: the chunks of outputs for which none were asked.
+//! 6. [`tasks`]: task regions, so that memory stays inside the budget and chunks are read few times.
+//! 7. [`layout`]: intermediates in the pieces that their readers ask for.
+//! 8. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
+//! 9. [`split`]: long folds become trees, so that all workers are busy.
+//! 10. [`cost`]: bytes and requests.
+//! 11. [`groups`]: the coordinates of the groups that outputs are in.
 //!
 //! [`budget`] chooses the budget that they are run for, [`cause`] says why none would do, and [`watch`] sees to it that they end.
 
 mod budget;
 mod cause;
+mod chunks;
 mod cost;
 mod error;
 mod graph;
@@ -102,9 +104,10 @@ fn passes(
         materialise::run(graph, draft);
     };
     let build = |draft: &mut stages::Draft<'_>| stages::run(graph, draft);
-    let all: [(&'static str, Pass<'_>); 8] = [
+    let all: [(&'static str, Pass<'_>); 9] = [
         ("materialise", &store),
         ("stages", &build),
+        ("chunks", &chunks::run),
         ("tasks", &tasks::run),
         ("layout", &layout::run),
         ("rechunk", &rechunk::run),
