@@ -134,7 +134,8 @@ def write_pipeline(folder, inputs, arrays, outputs, name="pipeline.json", spec=N
         "inputs": inputs,
         "arrays": arrays,
         "outputs": outputs,
-        "spec": {"work_dir": str(folder / "work"), **(spec or {})},
+        # The arrays of tests are tiny, and would be one chunk.
+        "spec": {"work_dir": str(folder / "work"), "join_chunks": False, **(spec or {})},
     }
     path = folder / name
     path.write_text(json.dumps({k: v for k, v in document.items() if v}, indent=1))

@@ -68,7 +68,7 @@ def test_anomalies_follow_the_data_not_the_table_of_groups(tmp_path):
 )
 def test_small_chunks_are_joined(tmp_path, shape, chunks, expected):
     declare(tmp_path, "t", shape, chunks)
-    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "2GB", "--workers", "2")
+    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "2GB")
     found, shards = chunks_of(plan, "a")
     assert shards is None
     if expected[0] != 250:
@@ -79,14 +79,15 @@ def test_small_chunks_are_joined(tmp_path, shape, chunks, expected):
 def test_the_machine_does_not_matter(tmp_path):
     declare(tmp_path, "t", (1000, 721, 1440), (1, 721, 1440))
     text = "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n"
-    assert all(chunks_of(planned(tmp_path, text, "--workers", w, "--allowed-mem", "8GB"), "a")[0][0] == 4 for w in ("1", "2", "16", "64"))
+    plans = [planned(tmp_path, text + f"spec: {{workers: {w}, allowed_mem: 16GB}}\n") for w in (1, 2, 16, 64)]
+    assert [chunks_of(plan, "a")[0] for plan in plans] == [[4, 721, 1440]] * 4
 
 
 def test_little_memory_leaves_small_chunks(tmp_path):
     declare(tmp_path, "t", (1000, 721, 1440), (1, 721, 1440))
-    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "120MB", "--workers", "1")
+    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "150MB")
     assert chunks_of(plan, "a")[0] == [1, 721, 1440] or chunks_of(plan, "a")[0] == [2, 721, 1440]
-    assert all(s["projected_mem"] <= 120e6 for s in plan["stages"])
+    assert all(s["projected_mem"] <= 150e6 for s in plan["stages"])
 
 
 def test_results_of_much_reading_keep_their_tasks(tmp_path):
@@ -95,6 +96,12 @@ def test_results_of_much_reading_keep_their_tasks(tmp_path):
     plan = planned(tmp_path, 'inputs: {t: in.zarr/t}\noutputs: {out.zarr/m: \'mean(t, dim="time")\'}\n')
     assert chunks_of(plan, "m")[0] == [100, 100]
     assert len(plan["stages"]) == 1
+
+
+def test_chunks_as_those_of_the_input(tmp_path):
+    declare(tmp_path, "t", (1000, 721, 1440), (1, 721, 1440))
+    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\nspec: {join_chunks: false}\n")
+    assert chunks_of(plan, "a") == ([1, 721, 1440], None)
 
 
 def test_chunks_that_are_asked_for_are_given(tmp_path):
@@ -111,7 +118,7 @@ def test_shards_as_those_of_the_input(tmp_path):
 
 def test_very_many_chunks_are_in_shards(tmp_path):
     declare(tmp_path, "t", (200_000, 1000, 1000), (10, 500, 500))
-    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "4GB", "--workers", "2")
+    plan = planned(tmp_path, "inputs: {t: in.zarr/t}\noutputs: {out.zarr/a: t * 2}\n", "--allowed-mem", "4GB")
     chunks, shards = chunks_of(plan, "a")
     assert chunks == [10, 500, 500]
     objects = np.prod([-(-n // s) for n, s in zip((200_000, 1000, 1000), shards, strict=True)])

@@ -79,7 +79,8 @@ fn request(
     };
     let mut attributes = array.attributes().clone();
     attributes.extend(output.attributes.clone());
-    Ok(Request { url: url.as_str().into(), array, chunks, shards, codec, attributes })
+    let join = doc.spec.join_chunks != Some(false);
+    Ok(Request { url: url.as_str().into(), array, chunks, join, shards, codec, attributes })
 }
 
 fn overlaps(a: &str, b: &str) -> bool {

@@ -93,6 +93,7 @@ impl Session {
             url: Location::parse(url, None)?.as_str().into(),
             array: array.clone(),
             chunks: None,
+            join: true,
             shards: None,
             codec: Codec::Default,
             attributes: array.attributes().clone(),

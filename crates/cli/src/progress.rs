@@ -1,33 +1,59 @@
-//! Progress: bars on a terminal, plain lines elsewhere.
+//! Progress: one bar on a terminal, a line now and then elsewhere.
 
 use chunkwise::ByteSize;
-use chunkwise::executor::{Event, StageInfo, Usage};
+use chunkwise::executor::{Event, Progress as HowFar, StageInfo, Usage};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// Where there is no terminal, how far a run is is said so often.
+const EVERY: Duration = Duration::from_secs(5);
+/// The steps of the bar.
+const STEPS: u64 = 1000;
+
 /// Shows the events of a run.
 pub(crate) struct Progress {
-    bars: Option<MultiProgress>,
+    bars: Option<Bars>,
     stages: Vec<Stage>,
     quiet: bool,
-    /// When usage was last shown, and its own line below the bars.
+    /// When it was last said, where there is no bar, how far the run is.
+    said: Instant,
+    /// When usage was last said.
     used: Option<Instant>,
+}
+
+struct Bars {
+    all: MultiProgress,
+    /// The one of the run.
+    run: ProgressBar,
+    /// A line below it, where something is used that is paid for.
     usage: Option<ProgressBar>,
+}
+
+impl Bars {
+    fn new() -> Bars {
+        let all = MultiProgress::new();
+        let run = all.add(ProgressBar::new(STEPS));
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {wide_msg}") {
+            run.set_style(style);
+        }
+        run.set_message("estimating");
+        Bars { all, run, usage: None }
+    }
 }
 
 struct Stage {
     info: StageInfo,
-    bar: Option<ProgressBar>,
-    bytes: u64,
-    started: Option<Instant>,
-    said: Option<Instant>,
+    read: u64,
+    written: u64,
+    /// When its first task ended, or began, as far as that is known.
+    since: Option<Instant>,
 }
 
 impl Progress {
     pub fn new(quiet: bool) -> Progress {
-        let bars = (std::io::stderr().is_terminal() && !quiet).then(MultiProgress::new);
-        Progress { bars, stages: Vec::new(), quiet, used: None, usage: None }
+        let bars = (std::io::stderr().is_terminal() && !quiet).then(Bars::new);
+        Progress { bars, stages: Vec::new(), quiet, said: Instant::now(), used: None }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -36,51 +62,41 @@ impl Progress {
         }
         match event {
             Event::RunStarted { id, stages } => {
-                say(&format!("run {id}: {} stages, {} tasks", stages.len(), stages.iter().map(|s| s.tasks).sum::<u64>()));
-                self.stages = stages
-                    .iter()
-                    .map(|info| {
-                        let bar = self.bars.as_ref().map(|bars| {
-                            let bar = bars.add(ProgressBar::new(info.tasks).with_position(info.done));
-                            if let Ok(style) = ProgressStyle::with_template("{prefix:24} {bar:30} {pos}/{len} tasks  {msg}  {eta} left") {
-                                bar.set_style(style);
-                            }
-                            bar.set_prefix(info.name.clone());
-                            bar
-                        });
-                        Stage { info: info.clone(), bar, bytes: 0, started: None, said: None }
-                    })
-                    .collect();
+                let (tasks, done) = stages.iter().fold((0, 0), |(tasks, done), s| (tasks + s.tasks, done + s.done));
+                let before = if done > 0 { format!(", {done} of them done before") } else { String::new() };
+                self.line(&format!("run {id}: {}, {}{before}", counted(stages.len() as u64, "stage"), counted(tasks, "task")));
+                let new = |info: &StageInfo| Stage { info: info.clone(), read: 0, written: 0, since: None };
+                self.stages = stages.iter().map(new).collect();
             }
-            Event::TaskFinished { stage, bytes_read, bytes_written, .. } => {
+            Event::TaskFinished { stage, bytes_read, bytes_written, seconds, .. } => {
                 let Some(s) = self.stages.get_mut(*stage) else { return };
+                let began = || Instant::now().checked_sub(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
+                let since = *s.since.get_or_insert_with(|| began().unwrap_or_else(Instant::now));
                 s.info.done += 1;
-                s.bytes += bytes_read + bytes_written;
-                let since = s.started.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
-                let rate = ByteSize((s.bytes as f64 / since.max(0.05)) as u64);
-                if let Some(bar) = &s.bar {
-                    bar.set_message(format!("{}  {rate}/s", ByteSize(s.bytes)));
-                    bar.inc(1);
-                    if s.info.done == s.info.tasks {
-                        bar.finish();
-                    }
-                } else if s.info.done == s.info.tasks || s.said.is_none_or(|t| t.elapsed() > Duration::from_secs(5)) {
-                    s.said = Some(Instant::now());
-                    say(&format!(
-                        "stage {stage} '{}': {}/{} tasks, {}, {rate}/s",
-                        s.info.name,
-                        s.info.done,
-                        s.info.tasks,
-                        ByteSize(s.bytes)
-                    ));
+                s.read += bytes_read;
+                s.written += bytes_written;
+                if s.info.done == s.info.tasks {
+                    let (name, tasks) = (&s.info.name, counted(s.info.tasks, "task"));
+                    let text = format!(
+                        "stage {stage} '{name}': {tasks}, read {}, wrote {}, {}",
+                        ByteSize(s.read),
+                        ByteSize(s.written),
+                        duration(since.elapsed().as_secs_f64())
+                    );
+                    self.line(&text);
                 }
             }
+            Event::Progress(how_far) => self.progress(how_far),
             Event::TaskRetried { error, class, wait, .. } => self.line(&format!("failed ({class}), again in {wait:.1} s: {error}")),
             Event::TaskBackup { stage, task, seconds, median } => self.line(&format!(
                 "stage {stage}, task {task} has run for {seconds:.1} s, where {median:.1} s are usual; a second copy was started"
             )),
             Event::Warning { message } => self.line(&format!("warning: {message}")),
-            Event::ArrayPublished { url } => self.line(&format!("wrote {url}")),
+            Event::ArrayPublished { url } => {
+                // The tasks are done.
+                self.end_of_bar();
+                self.line(&format!("wrote {url}"));
+            }
             Event::Used(usage) => self.used(usage),
             Event::ArrayDeleted { .. } => {}
             Event::RunFinished(r) => {
@@ -88,10 +104,11 @@ impl Progress {
                     self.used = None;
                     self.used(u);
                 }
+                self.end_of_bar();
                 self.line(&format!(
-                    "finished in {:.1} s: {} tasks ({} done before), read {}, wrote {}, peak memory {}",
-                    r.seconds,
-                    r.tasks,
+                    "finished in {}: {} ({} done before), read {}, wrote {}, peak memory {}",
+                    duration(r.seconds),
+                    counted(r.tasks, "task"),
                     r.skipped,
                     ByteSize(r.bytes_read),
                     ByteSize(r.bytes_written),
@@ -101,13 +118,36 @@ impl Progress {
         }
     }
 
+    fn progress(&mut self, how_far: &HowFar) {
+        let text = told(how_far);
+        let share = (how_far.done / how_far.total.max(1.0)).clamp(0.0, 1.0);
+        match &self.bars {
+            Some(bars) => {
+                bars.run.set_position((share * STEPS as f64) as u64);
+                bars.run.set_message(text);
+            }
+            None if self.said.elapsed() >= EVERY => {
+                self.said = Instant::now();
+                say(&format!("{:.0} %: {text}", (share * 100.0).floor()));
+            }
+            None => {}
+        }
+    }
+
+    /// There is nothing left that a bar could show.
+    fn end_of_bar(&self) {
+        if let Some(bars) = &self.bars {
+            bars.run.finish_and_clear();
+        }
+    }
+
     /// What a service has been used for so far.
     fn used(&mut self, usage: &Usage) {
         let refused = if usage.throttled > 0 { format!(", {} refused", usage.throttled) } else { String::new() };
         let text = format!("{} invocations{refused}, {:.1} GB-seconds", usage.invocations, usage.gb_seconds);
-        if let Some(bars) = &self.bars {
-            let bar = self.usage.get_or_insert_with(|| {
-                let bar = bars.add(ProgressBar::no_length());
+        if let Some(Bars { all, usage, .. }) = &mut self.bars {
+            let bar = usage.get_or_insert_with(|| {
+                let bar = all.add(ProgressBar::no_length());
                 bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
                 bar
             });
@@ -120,15 +160,68 @@ impl Progress {
 
     fn line(&self, text: &str) {
         match &self.bars {
-            Some(bars) => {
-                let _ = bars.println(text);
-            }
+            Some(bars) => bars.run.suspend(|| say(text)),
             None => say(text),
         }
+    }
+}
+
+/// How far a run is, in words.
+fn told(p: &HowFar) -> String {
+    let size = |bytes: f64| ByteSize(bytes.max(0.0) as u64);
+    let mut text = format!("{} of {}", size(p.done), size(p.total));
+    if let Some(rate) = p.rate() {
+        text += &format!(", {}/s", size(rate));
+    }
+    text += &format!(", {}", duration(p.seconds));
+    text += &match p.left() {
+        _ if p.done >= p.total => ", finishing".into(),
+        // What is left takes a moment at least.
+        Some(left) => format!(", about {} left", duration(left.max(1.0).round())),
+        None => ", estimating".into(),
+    };
+    if p.memory > 0 {
+        text += &format!(", memory {} of {}", ByteSize(p.memory), ByteSize(p.allowed_mem));
+    }
+    text
+}
+
+fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Seconds as one reads them.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 10.0 && s.fract() != 0.0 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
+        s => format!("{:.0} h {:02.0} min", (s / 3600.0).floor(), (s % 3600.0 / 60.0).floor()),
     }
 }
 
 /// Writes a line to standard error at once: `eprintln!` writes its parts, between which there may be those of other processes.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said() {
+        let p = HowFar { total: 4e9, done: 1e9, before: 0.0, seconds: 100.0, memory: 210_000_000, allowed_mem: 500_000_000 };
+        assert_eq!(told(&p), "1.0 GB of 4.0 GB, 10.0 MB/s, 100 s, about 5 min 00 s left, memory 210.0 MB of 500.0 MB");
+        assert!(told(&HowFar { done: 0.0, memory: 0, ..p.clone() }).ends_with("100 s, estimating"));
+        // The last second takes long sometimes; nobody is told that there is none.
+        assert!(told(&HowFar { done: 3.9999e9, ..p.clone() }).contains("about 1 s left"));
+        assert!(told(&HowFar { done: 4e9, ..p }).contains("finishing"));
+    }
+
+    #[test]
+    fn durations() {
+        let of = [(0.04, "0.0 s"), (3.0, "3 s"), (3.26, "3.3 s"), (59.9, "60 s"), (119.0, "119 s"), (125.0, "2 min 05 s"), (7260.0, "2 h 01 min")];
+        of.iter().for_each(|(seconds, text)| assert_eq!(duration(*seconds), *text));
+    }
 }

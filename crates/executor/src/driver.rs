@@ -55,12 +55,19 @@ impl Default for RunOptions {
 /// Runs plans.
 pub struct Driver;
 
+/// Resident memory of this process in bytes, now and at most so far; 0 where the system does not say.
+pub(crate) fn memory() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let bytes = |name: &str| {
+        let kb = status.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        kb.map_or(0, |kb| kb * 1024)
+    };
+    (bytes("VmRSS:"), bytes("VmHWM:"))
+}
+
 /// Largest resident memory of this process so far, in bytes; 0 where the system does not say.
 pub fn peak_memory() -> u64 {
-    std::fs::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|s| s.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()))
-        .map_or(0, |kb| kb * 1024)
+    memory().1
 }
 
 /// A failure outside of the tasks.

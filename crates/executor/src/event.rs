@@ -79,8 +79,51 @@ pub enum Event {
     },
     /// What has been used so far of a service that is paid for by use.
     Used(Usage),
+    /// How far the run is, now and then.
+    Progress(Progress),
     /// All is done.
     RunFinished(RunReport),
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// Bytes, decoded, that all tasks read and write, as the plan projects them.
+    pub total: f64,
+    /// Those that are done, of running tasks as far as they are known to be.
+    pub done: f64,
+    /// Those that were done before this run.
+    pub before: f64,
+    /// Seconds since the tasks began.
+    pub seconds: f64,
+    /// Resident memory of this process, if the tasks run in it; else the largest memory of a worker so far, 0 if that is not known.
+    pub memory: u64,
+    /// What a worker may use.
+    pub allowed_mem: u64,
+}
+
+impl Progress {
+    /// Less than this is done too soon to say how long the rest takes.
+    const ENOUGH: f64 = 0.02;
+
+    /// Bytes a second, once something is done.
+    pub fn rate(&self) -> Option<f64> {
+        let done = self.done - self.before;
+        (done > 0.0 && self.seconds > 0.0).then(|| done / self.seconds)
+    }
+
+    /// Seconds that the rest takes if it goes on like this; none while that cannot be known.
+    ///
+    /// ```
+    /// use chunkwise_executor::Progress;
+    /// let half = Progress { total: 10e9, done: 6e9, before: 2e9, seconds: 8.0, ..Progress::default() };
+    /// assert_eq!(half.left(), Some(8.0));
+    /// assert_eq!(Progress { done: 2e9, ..half }.left(), None);
+    /// ```
+    pub fn left(&self) -> Option<f64> {
+        let enough = self.done - self.before >= Self::ENOUGH * (self.total - self.before);
+        self.rate().filter(|_| enough).map(|rate| (self.total - self.done).max(0.0) / rate)
+    }
 }
 
 /// What a run has used of a service that is paid for by use.

@@ -21,7 +21,7 @@ pub mod worker;
 
 pub use driver::{Driver, RunOptions};
 pub use error::RunError;
-pub use event::{Event, RunReport, StageInfo, Usage};
+pub use event::{Event, Progress, RunReport, StageInfo, Usage};
 #[cfg(feature = "aws")]
 pub use executors::aws;
 pub use executors::{Assignment, Choice, EXECUTORS, Executor, OptionError, ThreadExecutor, Update};

@@ -164,6 +164,8 @@ pub struct Spec {
     pub decode_cf: Option<bool>,
     /// What becomes of elements whose labels are not in every operand: exact, inner, outer, left or override.
     pub join: Option<Spanned<String>>,
+    /// Whether small chunks of outputs are joined, where none are asked for; they are if this says nothing.
+    pub join_chunks: Option<bool>,
 }
 
 /// A checked pipeline file.
@@ -413,8 +415,7 @@ impl Reader<'_> {
         for (key, v) in self.fields(node, &["url", "decode_cf"], "an input")? {
             match (key, &v.data) {
                 ("url", _) => url = Some(self.string(v, "'url'")?),
-                (_, Data::Bool(b)) => decode_cf = Some(*b),
-                _ => return Err(self.wrong(v, "'decode_cf'", "true or false")),
+                _ => decode_cf = Some(self.flag(v, "'decode_cf'")?),
             }
         }
         let missing = || self.error(&name.span, format!("the input '{}' has no 'url'", name.value), "this input");
@@ -498,8 +499,8 @@ impl Reader<'_> {
 
     fn spec(&self, node: &Node) -> Result1<Spec> {
         let mut spec = Spec::default();
-        const KNOWN: [&str; 9] =
-            ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage", "decode_cf", "join"];
+        const KNOWN: [&str; 10] =
+            ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage", "decode_cf", "join", "join_chunks"];
         for (key, v) in self.fields(node, &KNOWN, "'spec'")? {
             match key {
                 "allowed_mem" => {
@@ -507,18 +508,9 @@ impl Reader<'_> {
                         v.raw.parse().map_err(|e: chunkwise_types::ByteSizeError| self.error(&v.span, e.to_string(), "this size"))?;
                     spec.allowed_mem = Some(Spanned::new(size, v.span.clone()));
                 }
-                "fuse" => {
-                    spec.fuse = match v.data {
-                        Data::Bool(b) => Some(b),
-                        _ => return Err(self.wrong(v, "'fuse'", "true or false")),
-                    }
-                }
-                "decode_cf" => {
-                    spec.decode_cf = match v.data {
-                        Data::Bool(b) => Some(b),
-                        _ => return Err(self.wrong(v, "'decode_cf'", "true or false")),
-                    }
-                }
+                "fuse" => spec.fuse = Some(self.flag(v, "'fuse'")?),
+                "decode_cf" => spec.decode_cf = Some(self.flag(v, "'decode_cf'")?),
+                "join_chunks" => spec.join_chunks = Some(self.flag(v, "'join_chunks'")?),
                 "join" => spec.join = Some(self.string(v, "'join'")?),
                 "storage" => {
                     for (prefix, options) in self.map(v, "'storage'")? {
@@ -535,6 +527,13 @@ impl Reader<'_> {
             }
         }
         Ok(spec)
+    }
+
+    fn flag(&self, node: &Node, what: &str) -> Result1<bool> {
+        match node.data {
+            Data::Bool(b) => Ok(b),
+            _ => Err(self.wrong(node, what, "true or false")),
+        }
     }
 
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {

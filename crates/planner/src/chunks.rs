@@ -29,9 +29,9 @@ pub(crate) fn run(draft: &mut Draft) {
         stage.reads().for_each(|name| readers.entry(name.to_string()).or_default().push(s));
     }
     for s in 0..draft.stages.len() {
-        let free = |name: &String| draft.free.contains(name);
         let outputs = &draft.stages[s].outputs;
-        if outputs.iter().all(|o| free(&o.array)) && outputs.iter().any(|o| is_output(draft, &o.array)) {
+        let may = |name: &String| draft.join.contains(name) || draft.arrays.get(name).is_some_and(|a| a.role == ArrayRole::Intermediate);
+        if outputs.iter().all(|o| may(&o.array)) && outputs.iter().any(|o| draft.join.contains(&o.array)) {
             // What cannot be read in larger chunks without reading more stays as it is.
             let mut by: Vec<usize> = outputs.iter().filter_map(|o| readers.get(&o.array)).flatten().copied().collect();
             by.push(s);
@@ -40,10 +40,6 @@ pub(crate) fn run(draft: &mut Draft) {
             shard(draft, s, &by);
         }
     }
-}
-
-fn is_output(draft: &Draft, name: &str) -> bool {
-    draft.arrays.get(name).is_some_and(|a| a.role == ArrayRole::Output)
 }
 
 /// Decoded bytes of the largest object that a stage writes.

@@ -45,6 +45,8 @@ pub struct Request {
     pub array: Array,
     /// Chunk lengths; the array's natural ones if absent.
     pub chunks: Option<Vec<u64>>,
+    /// Where they are absent, small chunks may be joined, and very many put into shards.
+    pub join: bool,
     /// Shard lengths.
     pub shards: Option<Vec<u64>>,
     /// Compression.

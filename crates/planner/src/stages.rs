@@ -32,6 +32,8 @@ pub(crate) struct Draft<'a> {
     sources: HashMap<usize, String>,
     /// Outputs whose chunks the user did not ask for: the planner may make them smaller.
     pub free: HashSet<String>,
+    /// Those of them whose chunks may be joined.
+    pub join: HashSet<String>,
     /// Inputs in object stores.
     remote_inputs: u64,
 }
@@ -67,6 +69,7 @@ impl<'a> Draft<'a> {
             stored: HashMap::new(),
             sources: HashMap::new(),
             free: HashSet::new(),
+            join: HashSet::new(),
             remote_inputs: inputs.filter(|s| chunkwise_types::is_remote(&s.url)).count() as u64,
         };
         for (k, node) in graph.nodes.iter().enumerate() {
@@ -119,6 +122,9 @@ impl<'a> Draft<'a> {
         }
         if request.chunks.is_none() && request.shards.is_none() {
             self.free.insert(name.clone());
+            if request.join {
+                self.join.insert(name.clone());
+            }
         }
         let stored = request.shards.clone().unwrap_or_else(|| chunks.clone());
         let grid = ChunkGrid::regular(&shape, &stored);

@@ -52,10 +52,10 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let uploads = Uploads::new(in_flight);
     let leaf = |(k, step): (usize, &Step)| Some((k, ctx.array(step.read.as_deref()?).reader()?));
     let readers = s.program.steps.iter().enumerate().filter_map(leaf).collect();
-    let (requests, cursors) = (Requests::default(), Cursors::new());
+    let (requests, cursors, progress) = (Requests::default(), Cursors::new(), Progress::default());
     let order = memory::load_order(&ctx.plan.arrays, &s.program);
     let (program, told) = (&s.program, Told::new(many));
-    let mut run = Run { ctx, stage, task, program, watch, told, bytes_read: 0, requests, readers, uploads, order, cursors };
+    let mut run = Run { ctx, stage, task, program, watch, told, bytes_read: 0, requests, readers, uploads, order, cursors, progress };
     let written = run.evaluate(s, &regions).and_then(|written| run.finish().map(|()| written));
     run.tell();
     let written = written?;
@@ -81,6 +81,14 @@ struct Run<'a> {
     order: Vec<usize>,
     /// By step, where leaves that are read in bands are open.
     cursors: Cursors,
+    progress: Progress,
+}
+
+/// How many of the windows and pieces of a task are done.
+#[derive(Default)]
+struct Progress {
+    done: usize,
+    all: usize,
 }
 
 /// Windows of a fold that are announced before they are read, at most.
@@ -124,6 +132,12 @@ impl Run<'_> {
 
     fn check(&self) -> Result<(), TaskError> {
         if self.watch.cancelled() { Err(TaskError::Cancelled) } else { Ok(()) }
+    }
+
+    /// One more window or piece is done.
+    fn advance(&mut self) {
+        self.progress.done += 1;
+        self.watch.did(self.progress.done as f64 / self.progress.all.max(1) as f64);
     }
 
     /// Counts what was read.
@@ -209,6 +223,11 @@ impl Run<'_> {
         let schedule = Schedule::new(stage, regions);
         let program = self.program;
         let mut known: Known = vec![Vec::new(); self.program.steps.len()];
+        let pass = schedule.output_pass(self.program);
+        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
+        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
+        let pieces = schedule.pieces(&pass, &grids);
+        self.progress = Progress { done: 0, all: schedule.phases.iter().map(|p| p.windows.len()).sum::<usize>() + pieces.len() };
         for phase in &schedule.phases {
             let nodes: Vec<Node<'_>> = phase
                 .folds
@@ -247,11 +266,12 @@ impl Run<'_> {
                     let wants: Vec<Region> = pass.wants.iter().map(|(_, r)| r.clone()).collect();
                     let blocks = prepared.evaluate(&known, &wants, false).map_err(|(k, e)| self.kernel(k)(e))?;
                     fold(&mut wants.into_iter().zip(blocks).map(|(region, block)| Part { region, block }))?;
-                    continue;
+                } else {
+                    self.each_tile(&tiles, tiles.shift(&pass.wants[0].1), &mut prepared, &mut known, |tile, blocks| {
+                        fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
+                    })?;
                 }
-                self.each_tile(&tiles, tiles.shift(&pass.wants[0].1), &mut prepared, &mut known, |tile, blocks| {
-                    fold(&mut blocks.into_iter().map(|block| Part { region: tile.clone(), block }))
-                })?;
+                self.advance();
             }
             self.cursors.clear();
             for (fold, (k, region)) in folds.into_iter().zip(&phase.folds) {
@@ -259,10 +279,6 @@ impl Run<'_> {
                 known[*k].push(Part { region: region.clone(), block });
             }
         }
-        let pass = schedule.output_pass(self.program);
-        // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
-        let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
-        let pieces = schedule.pieces(&pass, &grids);
         let tiles = Tiles::new(self.ctx, program, &schedule, &pass, (&pieces, false), &self.order);
         let mut prepared = tiles.prepare().map_err(|(k, e)| self.kernel(k)(e))?;
         self.load(&pass.demands, &tiles.bands, false, &mut known)?;
@@ -298,6 +314,7 @@ impl Run<'_> {
             };
             let regions: Vec<Region> = whole.into_iter().map(|(_, r)| r).collect();
             written.extend(self.write(stage, &regions, out)?);
+            self.advance();
         }
         Ok(written)
     }

@@ -15,6 +15,9 @@ pub trait Watch: Sync {
 
     /// A task of several chunks has written some of them.
     fn wrote(&self, _stage: usize, _task: u64, _chunks: Vec<WrittenChunk>) {}
+
+    /// A share of the task, from 0 to 1, is done.
+    fn did(&self, _share: f64) {}
 }
 
 impl Watch for AtomicBool {

@@ -64,6 +64,17 @@ pub enum Update {
     Warning(String),
 }
 
+/// How far a running attempt is.
+#[derive(Debug, Clone, Copy)]
+pub struct UnderWay {
+    /// The attempt.
+    pub attempt: u64,
+    /// Index of its stage.
+    pub stage: usize,
+    /// The share of its task that is done, from 0 to 1.
+    pub share: f64,
+}
+
 /// Runs what it is given, and says what became of it.
 ///
 /// The scheduler asks for [`Executor::room`], submits at most so many attempts, of which neighbours in one stage may go to an engine as
@@ -130,6 +141,11 @@ pub trait Executor {
     /// What was used so far, of a service that is paid for by use.
     fn usage(&self) -> Option<Usage> {
         None
+    }
+
+    /// The running attempts of which it is known how far they are.
+    fn under_way(&self) -> Vec<UnderWay> {
+        Vec::new()
     }
 
     /// The largest memory of a worker so far, where the executor knows it.

@@ -3,7 +3,7 @@
 //! Tasks that read from object stores or write to them wait at their beginning and at their end. So where a plan has such arrays there may
 //! be twice as many tasks as cores, as far as memory that nothing else uses allows it.
 
-use super::{Assignment, Executor, Update};
+use super::{Assignment, Executor, UnderWay, Update};
 use crate::RunError;
 use crate::log::{Journal, Reports};
 use chunkwise_plan::{Requests, TaskReport, WrittenChunk};
@@ -11,7 +11,7 @@ use chunkwise_storage::{MemoryTier, StorageError};
 use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -24,18 +24,26 @@ struct Job {
     attempt: u64,
     stage: usize,
     task: u64,
-    stop: Arc<AtomicBool>,
+    link: Arc<Link>,
+}
+
+/// What a running task is told, and what it tells.
+#[derive(Default)]
+struct Link {
+    stop: AtomicBool,
+    /// The share that is done, as the bits of a float.
+    done: AtomicU32,
 }
 
 /// What a task on one of the threads sees of the run.
 struct Watcher<'a> {
     shared: &'a Shared,
-    stop: &'a AtomicBool,
+    link: &'a Link,
 }
 
 impl Watch for Watcher<'_> {
     fn cancelled(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.shared.stop.load(Ordering::Relaxed)
+        self.link.stop.load(Ordering::Relaxed) || self.shared.stop.load(Ordering::Relaxed)
     }
 
     fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
@@ -49,6 +57,10 @@ impl Watch for Watcher<'_> {
         if self.shared.journal.read().as_ref().is_none_or(|journal| journal.add(&report).is_err()) {
             let _ = self.shared.updates.send(Update::Wrote(report));
         }
+    }
+
+    fn did(&self, share: f64) {
+        self.link.done.store((share as f32).to_bits(), Ordering::Relaxed);
     }
 }
 
@@ -69,8 +81,8 @@ fn serve(shared: &Shared) {
             Ok(q) => q.recv(),
             Err(_) => break,
         };
-        let Ok(Job { attempt, stage, task, stop }) = job else { break };
-        let watcher = Watcher { shared, stop: &stop };
+        let Ok(Job { attempt, stage, task, link }) = job else { break };
+        let watcher = Watcher { shared, link: &link };
         let busy = shared.cores.enter();
         let result = run_task(&shared.ctx, stage, task, &watcher);
         drop(busy);
@@ -84,7 +96,7 @@ struct Running {
     stage: usize,
     task: u64,
     need: u64,
-    stop: Arc<AtomicBool>,
+    link: Arc<Link>,
     started: Instant,
     /// Until when it may take to stop.
     until: Option<Instant>,
@@ -204,12 +216,12 @@ impl Executor for ThreadExecutor {
                 let mut known = self.shared.have.write();
                 known.extend(have.into_iter().map(|w| ((w.array.clone(), w.chunk.clone()), w)));
             }
-            let stop = Arc::new(AtomicBool::new(false));
-            let running = Running { stage, task, need, stop: stop.clone(), started: Instant::now(), until: None };
+            let link = Arc::<Link>::default();
+            let running = Running { stage, task, need, link: link.clone(), started: Instant::now(), until: None };
             self.running.insert(attempt, running);
             if let Some(jobs) = &self.jobs {
                 // The threads live as long as this executor, so the channel is open.
-                let _ = jobs.send(Job { attempt, stage, task, stop });
+                let _ = jobs.send(Job { attempt, stage, task, link });
             }
         }
         Ok(())
@@ -229,7 +241,7 @@ impl Executor for ThreadExecutor {
 
     fn stop(&mut self, attempt: u64, hangs: bool) {
         if let Some(r) = self.running.get_mut(&attempt) {
-            r.stop.store(true, Ordering::Relaxed);
+            r.link.stop.store(true, Ordering::Relaxed);
             if hangs && r.until.is_none() {
                 r.until = Some(Instant::now() + GRACE);
             }
@@ -246,6 +258,11 @@ impl Executor for ThreadExecutor {
 
     fn spilled(&self) -> u64 {
         self.memory.spilled()
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        let share = |r: &Running| f64::from(f32::from_bits(r.link.done.load(Ordering::Relaxed)));
+        self.running.iter().map(|(&attempt, r)| UnderWay { attempt, stage: r.stage, share: share(r) }).collect()
     }
 }
 

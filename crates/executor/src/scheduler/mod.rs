@@ -1,6 +1,7 @@
 //! The one scheduler: gives tasks that may start to an executor, and decides what becomes of each attempt.
 
 mod attempts;
+mod meter;
 mod retry;
 mod stragglers;
 
@@ -16,6 +17,7 @@ use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use meter::Meter;
 use stragglers::Durations;
 
 /// The longest pause in which the scheduler looks at nothing.
@@ -23,8 +25,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long an attempt that is not needed any more may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is told what was used.
+/// How often it is told what was used, and how far the run is.
 const USAGE: Duration = Duration::from_secs(1);
+const PROGRESS: Duration = Duration::from_millis(250);
 
 /// A run while its tasks run.
 pub(crate) struct Scheduler<'a> {
@@ -45,6 +48,7 @@ pub(crate) struct Scheduler<'a> {
     later: Vec<(Instant, usize, u64)>,
     failure: Option<TaskError>,
     told_usage: Instant,
+    meter: Meter,
     deleted: HashSet<String>,
 }
 
@@ -66,6 +70,7 @@ pub(crate) struct Parts<'a> {
 impl<'a> Scheduler<'a> {
     pub fn new(parts: Parts<'a>) -> Scheduler<'a> {
         let Parts { ctx, executor, options, events, cancel, log, lease, report, sums, have, ready } = parts;
+        let meter = Meter::new(&ctx.plan, &ready.done);
         let durations = Durations::new(ctx.plan.stages.len());
         let (attempts, later, deleted) = (Attempts::default(), Vec::new(), HashSet::new());
         Scheduler {
@@ -85,6 +90,7 @@ impl<'a> Scheduler<'a> {
             later,
             failure: None,
             told_usage: Instant::now(),
+            meter,
             deleted,
         }
     }
@@ -119,6 +125,10 @@ impl<'a> Scheduler<'a> {
             }
             self.look_at_the_clock();
             self.tell_usage();
+            if self.meter.is_due(PROGRESS) {
+                let progress = self.meter.read(&self.ctx.plan, &self.ready.done, &*self.executor);
+                (self.events)(&Event::Progress(progress));
+            }
             self.lease.beat()?;
         }
         // Copies that came too late may have written to what was deleted.

@@ -123,6 +123,11 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
+    /// How far the running tasks are.
+    pub fn progress(&self) -> Vec<Answer> {
+        self.threads.under_way().into_iter().map(|u| Answer::Did { attempt: u.attempt, share: u.share }).collect()
+    }
+
     /// Starts what may start, and waits for something to report, at most so long.
     pub fn step(&mut self, timeout: Duration) -> Result<Vec<Answer>, TaskError> {
         let mut out = Vec::new();

@@ -55,6 +55,13 @@ pub enum Answer {
         /// Number of the task.
         task: u64,
     },
+    /// A share of a running task is done.
+    Did {
+        /// The number of the attempt.
+        attempt: u64,
+        /// From 0 to 1.
+        share: f64,
+    },
     /// A running task has written a chunk.
     Wrote(TaskReport),
     /// A task is done.

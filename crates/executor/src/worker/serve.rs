@@ -5,12 +5,14 @@ use super::{Answer, Exit, Order, Worker, WorkerError};
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// While tasks run, orders are looked for so often.
 const TICK: Duration = Duration::from_millis(20);
 /// While none do, a signal to stop is looked for so often.
 const IDLE: Duration = Duration::from_millis(100);
+/// The driver hears so often how far the running tasks are.
+const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Runs what comes in until there is no more. When the other side is gone, so is the reason to go on: what runs is left unfinished.
 ///
@@ -41,6 +43,7 @@ pub fn serve(
     };
     say(vec![Answer::hello(&worker.id)])?;
     let mut pool = Pool::new(worker, worker.threads, None);
+    let mut told = Instant::now();
     loop {
         if cancel.load(Ordering::Relaxed) {
             say(pool.cancel())?;
@@ -68,6 +71,10 @@ pub fn serve(
         }
         if !pool.idle() {
             say(pool.step(TICK)?)?;
+            if told.elapsed() >= PROGRESS {
+                told = Instant::now();
+                say(pool.progress())?;
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Copies into smaller chunks: pieces of the source that fit into a core's cache go from there to the chunks that they belong to, so that a
 //! region is never in memory in the order of the source, and no chunk is gathered from it.
 
-use super::Run;
+use super::{Progress, Run};
 use crate::{TaskContext, TaskError, read};
 use bytes::BytesMut;
 use chunkwise_kernels::expect_writes;
@@ -221,6 +221,8 @@ impl Run<'_> {
             Fault::Cancelled => TaskError::Cancelled,
         })?;
         let mut written = Vec::with_capacity(had.len());
+        // Half of the work was to read and to sort.
+        self.progress = Progress { done: had.len(), all: 2 * had.len() };
         for ((index, had), chunk) in scatter.touched.indices().zip(had).zip(chunks) {
             self.check()?;
             let chunk = chunk.unwrap_or_default();
@@ -228,6 +230,7 @@ impl Run<'_> {
                 Some(had) => had,
                 None => self.put(output, &scatter.touched, &index, Elements::whole(&chunk, &scatter.grid.region(&index).shape))?,
             });
+            self.advance();
         }
         Ok(written)
     }

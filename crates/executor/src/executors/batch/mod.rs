@@ -293,7 +293,7 @@ impl<E: Engine> BatchExecutor<E> {
                     continue;
                 }
                 // In the reports that a resumed run reads already.
-                Answer::Wrote(_) => continue,
+                Answer::Wrote(_) | Answer::Did { .. } => continue,
                 Answer::Done { report, .. } => {
                     let there = stored.next().unwrap_or(Ok(()));
                     (report.stage, report.task, there.map(|()| report))

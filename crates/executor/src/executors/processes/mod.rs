@@ -5,7 +5,7 @@
 mod cgroup;
 mod child;
 
-use super::{Assignment, Executor, OptionError, Options, Update};
+use super::{Assignment, Executor, OptionError, Options, UnderWay, Update};
 use crate::RunError;
 use crate::worker::{Answer, Exit, Order, skew};
 use cgroup::MemoryGroup;
@@ -88,6 +88,8 @@ pub struct ProcessExecutor {
     looked: Instant,
     peak: u64,
     said: VecDeque<Update>,
+    /// By attempt, how far it is.
+    did: BTreeMap<u64, f64>,
 }
 
 impl ProcessExecutor {
@@ -114,6 +116,7 @@ impl ProcessExecutor {
             looked: Instant::now(),
             peak: 0,
             said: VecDeque::new(),
+            did: BTreeMap::new(),
         })
     }
 
@@ -207,6 +210,9 @@ impl ProcessExecutor {
                 (w.greeted, self.false_starts) = (true, 0);
             }
             Answer::Started { attempt, .. } => self.said.push_back(Update::Started { attempt }),
+            Answer::Did { attempt, share } => {
+                self.did.insert(attempt, share);
+            }
             Answer::Wrote(chunk) => self.said.push_back(Update::Wrote(chunk)),
             other => {
                 let Some((attempt, result)) = other.ended() else { return Ok(()) };
@@ -287,7 +293,13 @@ impl Executor for ProcessExecutor {
         for w in self.workers.values_mut().filter(|w| w.until.is_some_and(|t| t < now)) {
             w.kill("it did not stop when it was told to");
         }
-        Ok(self.said.drain(..).collect())
+        let said: Vec<Update> = self.said.drain(..).collect();
+        for update in &said {
+            if let Update::Ended { attempt, .. } = update {
+                self.did.remove(attempt);
+            }
+        }
+        Ok(said)
     }
 
     fn stop(&mut self, attempt: u64, hangs: bool) {
@@ -308,6 +320,11 @@ impl Executor for ProcessExecutor {
     fn cancel(&mut self) {
         self.cancelled = true;
         self.workers.values_mut().for_each(|w| w.terminate(PATIENCE));
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        let running = self.workers.values().flat_map(|w| &w.running);
+        running.filter_map(|(&attempt, a)| Some(UnderWay { attempt, stage: a.stage, share: *self.did.get(&attempt)? })).collect()
     }
 
     fn peak_memory(&self) -> u64 {
