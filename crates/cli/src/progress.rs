@@ -221,7 +221,15 @@ mod tests {
 
     #[test]
     fn durations() {
-        let of = [(0.04, "0.0 s"), (3.0, "3 s"), (3.26, "3.3 s"), (59.9, "60 s"), (119.0, "119 s"), (125.0, "2 min 05 s"), (7260.0, "2 h 01 min")];
+        let of = [
+            (0.04, "0.0 s"),
+            (3.0, "3 s"),
+            (3.26, "3.3 s"),
+            (59.9, "60 s"),
+            (119.0, "119 s"),
+            (125.0, "2 min 05 s"),
+            (7260.0, "2 h 01 min"),
+        ];
         of.iter().for_each(|(seconds, text)| assert_eq!(duration(*seconds), *text));
     }
 }

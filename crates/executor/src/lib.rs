@@ -14,6 +14,7 @@ pub mod function;
 pub mod groups;
 mod lease;
 mod log;
+mod needs;
 mod readiness;
 mod resume;
 mod scheduler;

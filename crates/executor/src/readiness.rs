@@ -4,10 +4,8 @@
 //! another. Tasks are taken from a cursor a stage, and only a window of them waits at a time, so a stage of ten million tasks costs its
 //! bits and nothing else up front.
 
-use chunkwise_plan::demand::Demands;
-use chunkwise_plan::schedule::Schedule;
+use crate::needs::Producers;
 use chunkwise_task::TaskContext;
-use chunkwise_types::{ravel, unravel};
 use std::collections::{HashMap, VecDeque};
 
 /// Tasks of one stage that may wait at a time.
@@ -52,19 +50,22 @@ pub(crate) struct Readiness<'a> {
     ready: Vec<VecDeque<u64>>,
     waiting: HashMap<(usize, u64), Vec<(usize, u64)>>,
     waiters: Vec<usize>,
-    producer: HashMap<&'a str, (usize, usize)>,
+    producers: Producers<'a>,
 }
 
 impl<'a> Readiness<'a> {
     pub fn new(ctx: &'a TaskContext, done: Vec<Done>) -> Self {
-        let stages = &ctx.plan.stages;
-        let producer = stages
-            .iter()
-            .enumerate()
-            .flat_map(|(s, stage)| stage.outputs.iter().enumerate().map(move |(o, out)| (out.array.as_str(), (s, o))))
-            .collect();
-        let n = stages.len();
-        Readiness { ctx, done, cursor: vec![0; n], ready: vec![VecDeque::new(); n], waiting: HashMap::new(), waiters: vec![0; n], producer }
+        let n = ctx.plan.stages.len();
+        let producers = Producers::new(&ctx.plan);
+        Readiness {
+            ctx,
+            done,
+            cursor: vec![0; n],
+            ready: vec![VecDeque::new(); n],
+            waiting: HashMap::new(),
+            waiters: vec![0; n],
+            producers,
+        }
     }
 
     pub fn all_done(&self) -> bool {
@@ -73,38 +74,8 @@ impl<'a> Readiness<'a> {
 
     /// A task that this one needs and that is not done.
     fn blocker(&self, stage: usize, task: u64) -> Option<(usize, u64)> {
-        let s = &self.ctx.plan.stages[stage];
-        // Stages that read only inputs, or finished stages, need no look at the regions.
-        if !s.reads().any(|a| self.producer.get(a).is_some_and(|(p, _)| !self.done[*p].all())) {
-            return None;
-        }
-        let schedule = Schedule::new(s, &s.task_regions(task));
-        let missing = |demands: &Demands| {
-            s.program.steps.iter().zip(demands).find_map(|(step, regions)| {
-                let (p, o) = *self.producer.get(step.read.as_deref()?)?;
-                let producer = &self.ctx.plan.stages[p];
-                let (grid, counts) = (&producer.outputs[o].tasks, producer.task_counts());
-                regions.iter().find_map(|r| {
-                    let touched = grid.touched(r);
-                    (0..touched.volume())
-                        .map(|k| {
-                            let mut index: Vec<u64> = unravel(k, &touched.shape).iter().zip(&touched.start).map(|(a, b)| a + b).collect();
-                            index.resize(counts.len(), 0);
-                            ravel(&index, &counts)
-                        })
-                        .find(|t| !self.done[p].get(*t))
-                        .map(|t| (p, t))
-                })
-            })
-        };
-        for phase in &schedule.phases {
-            for window in phase.windows.iter() {
-                if let Some(b) = missing(&schedule.step_pass(&s.program, phase, &window).demands) {
-                    return Some(b);
-                }
-            }
-        }
-        missing(&schedule.output_pass(&s.program).demands)
+        let undone = |p: usize, t: u64| (!self.done[p].get(t)).then_some((p, t));
+        self.producers.find(&self.ctx.plan, stage, task, &|p| !self.done[p].all(), &mut { undone })
     }
 
     fn look(&mut self, stage: usize, task: u64) {

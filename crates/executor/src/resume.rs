@@ -1,13 +1,15 @@
 //! Which tasks are done, decided by what storage holds.
 
 use crate::log::Reports;
+use crate::needs::Producers;
 use crate::readiness::Done;
+use chunkwise_plan::ArrayRole;
 use chunkwise_storage::StorageError;
 use chunkwise_task::TaskContext;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A task is done when every stored chunk of its outputs is there, with the size that its report says. A zero-length, torn or
-/// unreported chunk counts as missing. A stage whose intermediates were already deleted is done when all that read them are.
+/// unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
 ///
 /// The second result is the chunks that are there, also of tasks that are not done.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
@@ -37,13 +39,36 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
         }
         all.push(done);
     }
-    for s in (0..stages.len()).rev() {
-        let outputs: HashSet<&str> = stages[s].outputs.iter().map(|o| o.array.as_str()).collect();
-        let temporary = outputs.iter().all(|a| ctx.plan.arrays[*a].role == chunkwise_plan::ArrayRole::Intermediate);
-        let mut readers = (s + 1..stages.len()).filter(|&r| stages[r].reads().any(|a| outputs.contains(a))).peekable();
-        if temporary && readers.peek().is_some() && readers.all(|r| all[r].all()) {
-            all[s].set_all();
+    skip_unneeded(ctx, &mut all);
+    Ok((all, reports))
+}
+
+/// Tasks of which it is looked up what they need, at most; it takes some microseconds each.
+const LOOKED_UP: u64 = 200_000;
+
+/// Marks the tasks as done whose results nobody needs any more: those of intermediates that only tasks read that are done.
+fn skip_unneeded(ctx: &TaskContext, all: &mut [Done]) {
+    let plan = &ctx.plan;
+    let producers = Producers::new(plan);
+    let temporary = |s: usize| plan.stages[s].outputs.iter().all(|o| plan.arrays[&o.array].role == ArrayRole::Intermediate);
+    let readers = |s: usize| (s + 1..plan.stages.len()).any(|r| plan.stages[r].reads().any(|a| producers.of(a) == Some(s)));
+    let (mut needed, mut left): (Vec<Done>, u64) = (plan.stages.iter().map(|s| Done::new(s.tasks())).collect(), LOOKED_UP);
+    for s in (0..plan.stages.len()).rev() {
+        if temporary(s) && readers(s) {
+            (0..plan.stages[s].tasks()).filter(|&t| !needed[s].get(t)).for_each(|t| all[s].set(t));
+        }
+        let undone = plan.stages[s].tasks() - all[s].count();
+        if undone > left {
+            // Whatever it reads may be needed.
+            plan.stages[s].reads().filter_map(|a| producers.of(a)).for_each(|p| needed[p].set_all());
+            continue;
+        }
+        left -= undone;
+        for t in (0..plan.stages[s].tasks()).filter(|&t| !all[s].get(t)) {
+            producers.find::<()>(plan, s, t, &temporary, &mut |p, task| {
+                needed[p].set(task);
+                None
+            });
         }
     }
-    Ok((all, reports))
 }

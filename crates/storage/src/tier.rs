@@ -2,8 +2,8 @@
 //!
 //! The tasks of one process that pass intermediates to each other need no disk between them. The tier shares one budget with those
 //! tasks: what they may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the
-//! oldest objects are written to where they belong. What was in memory when a process is killed is lost; storage does not have it,
-//! so it is made again.
+//! oldest objects are written to where they belong. What is only in memory when a process is killed is lost, and is made again;
+//! so what took long to make is written behind, with [`MemoryTier::save`], and stays in memory for its readers.
 //!
 //! Room that nothing else takes holds decoded chunks of which only a part was wanted, for the next task that wants another part: a halo,
 //! or a region that is smaller than the chunk. They are the first to go, and never more than a part of the budget, as nobody knows whether
@@ -49,6 +49,8 @@ struct Object {
     /// Where it belongs.
     store: Store,
     key: String,
+    /// It is in its store, too.
+    saved: bool,
 }
 
 /// A reservation that ends when this is dropped.
@@ -172,20 +174,64 @@ impl MemoryTier {
         self.state.lock().spilled
     }
 
+    /// Bytes of objects that are only in memory, by the prefix of their names.
+    pub fn unsaved(&self, prefixes: &[String]) -> Vec<u64> {
+        let state = self.state.lock();
+        let mut out = vec![0; prefixes.len()];
+        for (url, o) in state.objects.iter().filter(|(_, o)| !o.saved) {
+            if let Some(i) = prefixes.iter().position(|p| url.starts_with(p)) {
+                out[i] += o.data.len() as u64;
+            }
+        }
+        out
+    }
+
+    /// Writes objects whose names start with `prefix` to their store, the oldest first, until `bytes` are written; they stay in memory.
+    ///
+    /// # Errors
+    /// When one cannot be written.
+    pub fn save(&self, prefix: &str, bytes: u64) -> Result<(), StorageError> {
+        let chosen: Vec<(String, u64)> = {
+            let state = self.state.lock();
+            let unsaved = state.ages.iter().filter_map(|(&age, url)| Some((url, age, state.objects.get(url)?)));
+            let mut sum = 0;
+            let first = unsaved.filter(|(url, _, o)| url.starts_with(prefix) && !o.saved).take_while(|(_, _, o)| {
+                let more = sum < bytes;
+                sum += o.data.len() as u64;
+                more
+            });
+            first.map(|(url, age, _)| (url.clone(), age)).collect()
+        };
+        for (url, age) in chosen {
+            let found =
+                self.state.lock().objects.get(&url).filter(|o| o.age == age).map(|o| (o.store.clone(), o.key.clone(), o.data.clone()));
+            let Some((store, key, data)) = found else { continue };
+            store.put(&key, &data[..])?;
+            let mut state = self.state.lock();
+            state.spilled += data.len() as u64;
+            if let Some(o) = state.objects.get_mut(&url).filter(|o| o.age == age) {
+                o.saved = true;
+            }
+        }
+        Ok(())
+    }
+
     fn spill(&self, more: impl Fn(&State) -> bool) -> Result<(), StorageError> {
         loop {
-            let (url, age, store, key, data) = {
+            let (url, age, unsaved) = {
                 let mut state = self.state.lock();
                 state.forget(&more);
                 let oldest = state.ages.first_key_value().filter(|_| more(&state));
                 let Some((&age, url)) = oldest else { return Ok(()) };
                 let Some(o) = state.objects.get(url) else { return Ok(()) };
-                (url.clone(), age, o.store.clone(), o.key.clone(), o.data.clone())
+                (url.clone(), age, (!o.saved).then(|| (o.store.clone(), o.key.clone(), o.data.clone())))
             };
             // Without the lock: readers find it in memory until it is in its store.
-            store.put(&key, &data[..])?;
+            if let Some((store, key, data)) = &unsaved {
+                store.put(key, &data[..])?;
+            }
             let mut state = self.state.lock();
-            state.spilled += data.len() as u64;
+            state.spilled += unsaved.map_or(0, |(_, _, data)| data.len() as u64);
             if state.objects.get(&url).is_some_and(|o| o.age == age) {
                 state.remove(&url);
             }
@@ -210,7 +256,7 @@ impl MemoryTier {
         state.next += 1;
         state.held += n;
         state.ages.insert(age, url.clone());
-        state.objects.insert(url, Object { data, age, store: store.clone(), key: key.into() });
+        state.objects.insert(url, Object { data, age, store: store.clone(), key: key.into(), saved: false });
         Ok(())
     }
 
@@ -274,6 +320,26 @@ mod tests {
         assert!(tier.cached("chunk").is_some());
         assert!(tier.reserve_beside(500));
         assert!(tier.cached("chunk").is_none());
+    }
+
+    #[test]
+    fn what_is_saved_is_written_once_and_stays() -> Result<(), StorageError> {
+        let store = Store::open(&crate::Location::parse("memory:tier-save", None)?)?;
+        let tier = MemoryTier::new(1000);
+        for (k, byte) in [("a/1", 1u8), ("a/2", 2), ("b/1", 3)] {
+            assert!(tier.put(&store, k, Cow::Owned(vec![byte; 100])).is_ok());
+        }
+        let of = ["a/", "b/"].map(|p| store.url(p));
+        assert_eq!(tier.unsaved(&of), [200, 100]);
+        tier.save(&of[0], 1)?;
+        assert_eq!((tier.unsaved(&of), tier.spilled()), (vec![100, 100], 100));
+        assert_eq!(store.get("a/1")?.as_deref(), Some(&[1u8; 100][..]));
+        assert!(store.get("a/2")?.is_none() && tier.get(&store.url("a/1")).is_some());
+        tier.save(&of[0], 1000)?;
+        tier.flush()?;
+        assert_eq!((tier.unsaved(&of), tier.spilled()), (vec![0, 0], 300));
+        assert!(tier.get(&store.url("a/1")).is_none() && store.get("b/1")?.is_some());
+        Ok(())
     }
 
     #[test]

@@ -133,6 +133,22 @@ pub trait Executor {
         Ok(())
     }
 
+    /// Of the arrays at some places, the bytes that are in the memory of this process only.
+    fn unsaved(&self, _arrays: &[String]) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Begins to write so many bytes of the array at a place to storage, while tasks run, unless that is going on already.
+    ///
+    /// # Errors
+    /// Those of the last time.
+    fn save(&mut self, _array: &str, _bytes: u64) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// Waits until nothing is being saved.
+    fn settle(&mut self) {}
+
     /// Bytes of intermediates that went to storage because there was no room in memory.
     fn spilled(&self) -> u64 {
         0

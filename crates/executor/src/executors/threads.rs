@@ -117,6 +117,8 @@ pub struct ThreadExecutor {
     running: HashMap<u64, Running>,
     /// Threads that a task holds for good.
     stuck: usize,
+    /// Who writes intermediates that would be lost if this process were killed.
+    saving: Option<JoinHandle<Result<(), StorageError>>>,
 }
 
 impl ThreadExecutor {
@@ -140,6 +142,7 @@ impl ThreadExecutor {
             admitted: 0,
             running: HashMap::new(),
             stuck: 0,
+            saving: None,
         };
         (0..slots).for_each(|_| this.spawn());
         this
@@ -258,6 +261,29 @@ impl Executor for ThreadExecutor {
 
     fn spilled(&self) -> u64 {
         self.memory.spilled()
+    }
+
+    fn unsaved(&self, arrays: &[String]) -> Vec<u64> {
+        self.memory.unsaved(arrays)
+    }
+
+    fn save(&mut self, array: &str, bytes: u64) -> Result<(), StorageError> {
+        if self.saving.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Ok(());
+        }
+        if let Some(thread) = self.saving.take() {
+            thread.join().unwrap_or(Ok(()))?;
+        }
+        let (memory, array) = (self.memory.clone(), array.to_string());
+        self.saving = Some(std::thread::spawn(move || memory.save(&array, bytes)));
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        if let Some(thread) = self.saving.take() {
+            // That it fails costs nothing now.
+            let _ = thread.join();
+        }
     }
 
     fn under_way(&self) -> Vec<UnderWay> {

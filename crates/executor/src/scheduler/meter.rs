@@ -18,7 +18,8 @@ pub(super) struct Meter {
 impl Meter {
     pub fn new(plan: &Plan, done: &[Done]) -> Meter {
         // A task that touches nothing counts as well.
-        let weight = |s: &chunkwise_plan::Stage| (s.cost.bytes_read.saturating_add(s.cost.bytes_written)).max(1) as f64 / s.tasks().max(1) as f64;
+        let weight =
+            |s: &chunkwise_plan::Stage| (s.cost.bytes_read.saturating_add(s.cost.bytes_written)).max(1) as f64 / s.tasks().max(1) as f64;
         let (started, weights) = (Instant::now(), plan.stages.iter().map(weight).collect());
         let mut meter = Meter { started, told: started, weights, before: 0.0 };
         meter.before = meter.finished(done);

@@ -1,6 +1,7 @@
 //! The one scheduler: gives tasks that may start to an executor, and decides what becomes of each attempt.
 
 mod attempts;
+mod behind;
 mod meter;
 mod retry;
 mod stragglers;
@@ -12,12 +13,13 @@ use crate::log::{Log, Reports};
 use crate::readiness::Readiness;
 use crate::{Event, RunError, RunOptions, RunReport};
 use attempts::{Attempts, Stopped};
+use behind::Behind;
 use chunkwise_plan::{ArrayRole, TaskReport, WrittenChunk};
 use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
-use std::collections::HashSet;
+use meter::Meter;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use meter::Meter;
 use stragglers::Durations;
 
 /// The longest pause in which the scheduler looks at nothing.
@@ -50,6 +52,9 @@ pub(crate) struct Scheduler<'a> {
     told_usage: Instant,
     meter: Meter,
     deleted: HashSet<String>,
+    behind: Behind<'a>,
+    /// Whether something was saved, or none can be.
+    saves: Option<bool>,
 }
 
 /// What the scheduler needs of a run.
@@ -71,6 +76,7 @@ impl<'a> Scheduler<'a> {
     pub fn new(parts: Parts<'a>) -> Scheduler<'a> {
         let Parts { ctx, executor, options, events, cancel, log, lease, report, sums, have, ready } = parts;
         let meter = Meter::new(&ctx.plan, &ready.done);
+        let behind = Behind::new(&ctx.plan);
         let durations = Durations::new(ctx.plan.stages.len());
         let (attempts, later, deleted) = (Attempts::default(), Vec::new(), HashSet::new());
         Scheduler {
@@ -92,6 +98,8 @@ impl<'a> Scheduler<'a> {
             told_usage: Instant::now(),
             meter,
             deleted,
+            behind,
+            saves: None,
         }
     }
 
@@ -128,11 +136,17 @@ impl<'a> Scheduler<'a> {
             if self.meter.is_due(PROGRESS) {
                 let progress = self.meter.read(&self.ctx.plan, &self.ready.done, &*self.executor);
                 (self.events)(&Event::Progress(progress));
+                self.save()?;
             }
             self.lease.beat()?;
         }
+        self.executor.settle();
+        if self.failure.is_none() && self.ready.all_done() {
+            let rest = self.behind.rest();
+            self.delete(&rest)?;
+        }
         // Copies that came too late may have written to what was deleted.
-        if self.report.backups + self.report.retries > 0 {
+        if self.report.backups + self.report.retries > 0 || self.saves == Some(true) {
             for name in &self.deleted {
                 self.ctx.clear(name).map_err(crate::driver::unusable)?;
             }
@@ -282,6 +296,9 @@ impl<'a> Scheduler<'a> {
         self.log.add(&r)?;
         r.written.iter().for_each(|w| self.sums.add(&self.ctx.plan, w));
         self.durations.add(stage, r.seconds);
+        let outputs = &self.ctx.plan.stages[stage].outputs;
+        let bytes = |array: &str| r.written.iter().filter(|w| w.array == array).map(|w| w.bytes).sum();
+        self.behind.finished(stage, r.seconds, outputs.iter().map(|o| (o.array.as_str(), bytes(&o.array))));
         self.report.tasks += 1;
         self.report.bytes_read += r.bytes_read;
         self.report.task_seconds[stage] += r.seconds;
@@ -323,16 +340,62 @@ impl<'a> Scheduler<'a> {
 
     /// Deletes the intermediates that only finished stages read.
     fn delete_unneeded(&mut self) -> Result<(), RunError> {
-        for (name, array) in &self.ctx.plan.arrays {
+        let ctx = self.ctx;
+        for (name, array) in &ctx.plan.arrays {
             if array.role != ArrayRole::Intermediate || self.deleted.contains(name) {
                 continue;
             }
             let uses = |s: &chunkwise_plan::Stage| s.reads().any(|a| a == name) || s.outputs.iter().any(|o| o.array == *name);
             if self.ctx.plan.stages.iter().zip(&self.ready.done).filter(|(s, _)| uses(s)).all(|(_, d)| d.all()) {
-                self.ctx.clear(name).map_err(crate::driver::unusable)?;
                 self.deleted.insert(name.clone());
-                (self.events)(&Event::ArrayDeleted { array: name.clone() });
+                self.behind.pass(name);
             }
+        }
+        self.delete_passed()
+    }
+
+    /// Deletes what nobody reads, unless too much would then be lost if this run were killed.
+    fn delete_passed(&mut self) -> Result<(), RunError> {
+        let unsaved = if self.behind.looks() { self.unsaved() } else { HashMap::new() };
+        let arrays = self.behind.unneeded(&self.ready.done, &unsaved);
+        self.delete(&arrays)
+    }
+
+    fn delete(&mut self, arrays: &[&str]) -> Result<(), RunError> {
+        for array in arrays {
+            self.ctx.clear(array).map_err(crate::driver::unusable)?;
+            (self.events)(&Event::ArrayDeleted { array: array.to_string() });
+        }
+        Ok(())
+    }
+
+    /// The place of an array, as names of its objects begin.
+    fn place(&self, array: &str) -> String {
+        format!("{}/", self.ctx.array_location(array).to_string().trim_end_matches('/'))
+    }
+
+    /// By array, the bytes of intermediates that are only in memory.
+    fn unsaved(&self) -> HashMap<String, u64> {
+        let names: Vec<String> = self.behind.arrays().map(String::from).collect();
+        let places: Vec<String> = names.iter().map(|n| self.place(n)).collect();
+        names.into_iter().zip(self.executor.unsaved(&places)).collect()
+    }
+
+    /// Writes intermediates to storage, while tasks run, of which the loss would cost too much.
+    fn save(&mut self) -> Result<(), RunError> {
+        if !self.behind.looks() || self.saves == Some(false) {
+            return Ok(());
+        }
+        self.delete_passed()?;
+        let unsaved = self.unsaved();
+        let Some((array, bytes)) = self.behind.next(&self.ready.done, &unsaved) else { return Ok(()) };
+        let array = self.place(array);
+        self.saves = Some(true);
+        if let Err(e) = self.executor.save(&array, bytes) {
+            // The run goes on without.
+            self.saves = Some(false);
+            let message = format!("intermediates are in memory only, and would be lost if the run were killed: {e}");
+            (self.events)(&Event::Warning { message });
         }
         Ok(())
     }

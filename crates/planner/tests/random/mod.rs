@@ -43,7 +43,15 @@ pub fn declared(name: &str, dtype: DType, shape: &[u64], chunks: &[u64], stored:
 
 /// A request for an output.
 pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
-    Request { url: "file:///out/y".into(), array, chunks, join: false, shards: None, codec: Codec::Default, attributes: serde_json::Map::new() }
+    Request {
+        url: "file:///out/y".into(),
+        array,
+        chunks,
+        join: false,
+        shards: None,
+        codec: Codec::Default,
+        attributes: serde_json::Map::new(),
+    }
 }
 
 /// Plans with so many bytes and workers. It may look at its clock a million times, each a second: milliseconds of work mostly take less than
