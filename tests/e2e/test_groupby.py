@@ -189,9 +189,9 @@ def test_other_calendars(tmp_path, calendar, days):
     write_array(tmp_path / "in.zarr/time", t, None, ["time"], attributes)
     group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
     (tmp_path / "in.zarr/zarr.json").write_text(json.dumps(group))
-    out = run(tmp_path, {"g": 'groupby_mean(x, "time.dayofyear")', "y": 'groupby_mean(x, "time.year")'})
+    out = run(tmp_path, {"g": 'groupby_mean(x, "time.dayofyear")', "per_year": 'groupby_mean(x, "time.year")'})
     assert_close(out["g"], np.stack([x[t % days == d].mean(0) for d in range(days)]), 64, 64)
-    assert_close(out["y"], np.stack([x[t // days == d].mean(0) for d in range(3)]), 64, 512)
+    assert_close(out["per_year"], np.stack([x[t // days == d].mean(0) for d in range(3)]), 64, 512)
 
 
 @pytest.mark.parametrize("expression, wanted", [

@@ -195,3 +195,42 @@ def test_what_is_in_memory_is_written_behind(tmp_path):
         expected = np.sin(np.exp(np.cos(expected)))
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/c"), expected, rtol=1e-12)
     assert not chunk_files(tmp_path / "work")
+
+
+@pytest.mark.parametrize("what", ["intermediate", "output"])
+def test_damaged_chunks_are_made_again(tmp_path, what):
+    """Of the size that they had, and with other bytes in them: a checksum tells."""
+    slow = "sin(exp(cos(sin(exp(cos(x))))))"
+    x = values(1, (60, 100, 200), "float64", -1, 1)
+    write_array(tmp_path / "in.zarr", x, (1, 100, 200), ["time", "y", "x"])
+    outputs = {"out.zarr/c": {"array": "b", "chunks": {"time": -1, "y": 10, "x": 10}}, "out.zarr/a": "a"}
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"a": slow, "b": f"{slow.replace('x)', 'a)')}"}, outputs, spec={"fuse": False})
+    # With workers of their own intermediates go to files at once.
+    kill_midway(tmp_path, path, 150, "--executor", "processes")
+    place = "out.zarr/a" if what == "output" else "work"
+    chunks = [p for p in (tmp_path / place).rglob("*") if p.is_file() and "/c/" in str(p) and "#" not in p.name and p.stat().st_size > 1000]
+    assert chunks
+    for chunk in chunks:
+        data = bytearray(chunk.read_bytes())
+        data[len(data) // 2] ^= 0x10
+        chunk.write_bytes(data)
+    chunkwise("run", path, "--resume", "--allowed-mem", "300MB").ok()
+    once = np.sin(np.exp(np.cos(np.sin(np.exp(np.cos(x))))))
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/a"), once, rtol=1e-12)
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/c"), np.sin(np.exp(np.cos(np.sin(np.exp(np.cos(once)))))), rtol=1e-12)
+
+
+def test_a_driver_that_nobody_waited_for_holds_nothing(tmp_path):
+    path = prepare(tmp_path)
+    process = subprocess.Popen(  # noqa: SIM115
+        [binary(), "run", str(path), "--allowed-mem", "300MB"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while len(chunk_files(tmp_path)) < 20 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    time.sleep(0.5)
+    try:
+        chunkwise("run", path, "--resume", "--allowed-mem", "300MB").ok()
+    finally:
+        process.wait()

@@ -58,7 +58,7 @@ impl Inputs {
             let keep = |pair: &(Array, Array)| input.decode_cf.is_none().then(|| pair.clone());
             let (value, pairs) = match opener.array(&place) {
                 Ok(stored) => {
-                    let array = if decode { decode_cf(&stored).map_err(bad)? } else { stored.clone() };
+                    let array = if decode { decode_cf(&stored).map_err(bad)? } else { stored.as_numbers() };
                     (Value::Array(array.clone()), vec![(array, stored)])
                 }
                 Err(crate::Error::Storage(StorageError::Group { .. })) => {

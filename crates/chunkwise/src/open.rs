@@ -135,7 +135,7 @@ impl Opener {
                 continue;
             }
             let stored = self.lazy(&location.join(&name), meta, &auxiliary)?;
-            let array = if decode { decode_cf(&stored)? } else { stored.clone() };
+            let array = if decode { decode_cf(&stored)? } else { stored.as_numbers() };
             for c in array.coords() {
                 if !out.coords.iter().any(|o| o.name == c.name) {
                     out.coords.push(c.clone());

@@ -41,7 +41,10 @@ fn process_start(pid: u32) -> Option<u64> {
     // Field 22; the name, field 2, is in brackets and may hold anything.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = rest.split_whitespace();
+    // One that has ended, and that nobody has waited for, does nothing any more.
+    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
+    fields.nth(18)?.parse().ok()
 }
 
 fn machine() -> String {
@@ -55,6 +58,16 @@ impl Note {
         let pid = std::process::id();
         let number = TAKEN.fetch_add(1, Ordering::Relaxed);
         Note { machine: machine(), pid, started: process_start(pid), number, renewed: now() }
+    }
+
+    /// True if it is of the same driver, whenever it was renewed.
+    fn is(&self, other: &Note) -> bool {
+        let who = |n: &Note| (n.machine.clone(), n.pid, n.started, n.number);
+        who(self) == who(other)
+    }
+
+    fn holder(&self) -> String {
+        format!("process {} on {}", self.pid, self.machine.split(' ').next().unwrap_or("?"))
     }
 
     fn alive(&self) -> bool {
@@ -88,17 +101,28 @@ impl Lease {
             let held = store.get(&key)?.and_then(|d| serde_json::from_slice::<Note>(&d).ok());
             // A request that is repeated after an error may find what it has written itself.
             if let Some(other) = held.filter(|held| held.alive() && *held != note) {
-                let holder = format!("process {} on {}", other.pid, other.machine.split(' ').next().unwrap_or("?"));
-                return Err(RunError::Running { holder, seconds: STALE, url: store.url(&key) });
+                return Err(RunError::Running { holder: other.holder(), seconds: STALE, url: store.url(&key) });
             }
             store.put(&key, text())?;
         }
         Ok(Some(Lease { store, key, note, renewed: Instant::now() }))
     }
 
+    /// The note of another driver that has taken the run over.
+    fn taken(&self) -> Result<Option<Note>, RunError> {
+        let held = self.store.get(&self.key)?.and_then(|d| serde_json::from_slice::<Note>(&d).ok());
+        Ok(held.filter(|held| !held.is(&self.note)))
+    }
+
     /// Renews it if it is time to.
+    ///
+    /// # Errors
+    /// When another driver has taken the run over, because this one was silent for too long: a machine may sleep.
     pub fn beat(&mut self) -> Result<(), RunError> {
         if self.renewed.elapsed() > RENEW {
+            if let Some(other) = self.taken()? {
+                return Err(RunError::Running { holder: other.holder(), seconds: STALE, url: self.store.url(&self.key) });
+            }
             self.renewed = Instant::now();
             self.note.renewed = now();
             self.store.put(&self.key, serde_json::to_vec(&self.note).unwrap_or_default())?;
@@ -109,7 +133,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let _ = self.store.delete(&self.key);
+        // One that was taken over is another driver's.
+        if matches!(self.taken(), Ok(None)) {
+            let _ = self.store.delete(&self.key);
+        }
     }
 }
 
@@ -126,6 +153,31 @@ mod tests {
         let elsewhere = Note { machine: "another".into(), ..mine };
         assert!(elsewhere.alive());
         assert!(!Note { renewed: now() - STALE, ..elsewhere }.alive());
+    }
+
+    #[test]
+    fn a_process_that_nobody_waits_for_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let note = Note { pid: child.id(), started: process_start(child.id()), ..Note::mine() };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while note.alive() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!note.alive() && std::path::Path::new(&format!("/proc/{}", child.id())).exists());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn who_was_replaced_says_so_and_leaves_the_note_alone() {
+        let run = Location::parse("memory://lease/taken/run", None).unwrap();
+        let mut slept = Lease::take_as(Note { machine: "another".into(), renewed: 0, ..Note::mine() }, &run).unwrap().unwrap();
+        let lease = Lease::take(&run).unwrap().unwrap();
+        slept.renewed = Instant::now().checked_sub(RENEW * 2).unwrap();
+        assert!(matches!(slept.beat(), Err(RunError::Running { .. })));
+        drop(slept);
+        assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
+        drop(lease);
+        assert!(Lease::take(&run).unwrap().is_some());
     }
 
     #[test]

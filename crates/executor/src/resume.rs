@@ -4,12 +4,12 @@ use crate::log::Reports;
 use crate::needs::Producers;
 use crate::readiness::Done;
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::StorageError;
+use chunkwise_storage::{StorageError, at_once};
 use chunkwise_task::TaskContext;
 use std::collections::HashMap;
 
-/// A task is done when every stored chunk of its outputs is there, with the size that its report says. A zero-length, torn or
-/// unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
+/// A task is done when every stored chunk of its outputs is there, with the size and, in files, the checksum that its report says. A
+/// zero-length, torn, changed or unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
 ///
 /// The second result is the chunks that are there, also of tasks that are not done.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
@@ -21,6 +21,7 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
     reports.retain(|(array, chunk), w| {
         w.bytes > 0 && stored.get(array.as_str()).and_then(|s| s.get(chunk)).is_some_and(|&size| size == w.bytes)
     });
+    forget_damaged(ctx, &mut reports)?;
     let mut all: Vec<Done> = Vec::new();
     for stage in stages {
         let mut done = Done::new(stage.tasks());
@@ -42,6 +43,33 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
     skip_unneeded(ctx, &mut all);
     Ok((all, reports))
 }
+
+/// Forgets the chunks in files that are not what their tasks wrote. Object stores keep checksums themselves.
+fn forget_damaged(ctx: &TaskContext, reports: &mut Reports) -> Result<(), StorageError> {
+    let local = |array: &str| !ctx.array_location(array).is_remote();
+    let chunks: Vec<(&(String, Vec<u64>), Option<u64>)> =
+        reports.iter().filter(|((array, _), _)| local(array)).map(|(k, w)| (k, u64::from_str_radix(&w.xxh3, 16).ok())).collect();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(READERS);
+    let parts: Vec<&[_]> = chunks.chunks(chunks.len().div_ceil(threads).max(1)).collect();
+    let damaged = at_once(&parts, |part| {
+        let mut found = Vec::new();
+        for (key, sum) in part.iter() {
+            if ctx.array(&key.0).chunk_sum(&key.1)? != *sum {
+                found.push((*key).clone());
+            }
+        }
+        Ok(found)
+    });
+    for part in damaged {
+        for key in part? {
+            reports.remove(&key);
+        }
+    }
+    Ok(())
+}
+
+/// Threads that read what there is, at most: more do not make a disk faster.
+const READERS: usize = 16;
 
 /// Tasks of which it is looked up what they need, at most; it takes some microseconds each.
 const LOOKED_UP: u64 = 200_000;

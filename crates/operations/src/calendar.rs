@@ -248,6 +248,20 @@ pub fn encode(fields: [f64; 6], units: &str, calendar: &str) -> Result<f64, Stri
     Ok((days as f64 * 86400.0 + (hour * 3600.0 + minute * 60.0 + second - offset)) / scale)
 }
 
+/// True if two calendars have the same days today: the Gregorian ones, and others of which the names mean the same.
+pub fn alike(a: &str, b: &str) -> bool {
+    let kind = |name: &str| Calendar::parse(name).ok().map(|c| if c == Calendar::Gregorian { Calendar::Standard } else { c });
+    kind(a) == kind(b)
+}
+
+/// The seconds of one of the units, such as 3600 of `hours since 2000-01-01`.
+///
+/// # Errors
+/// When the units are none.
+pub fn seconds(units: &str, calendar: &str) -> Result<f64, String> {
+    Ok(parse_units(units, Calendar::parse(calendar)?)?.0)
+}
+
 /// Times in some units told in others: the same dates, in the calendar of either.
 pub fn convert(values: &[f64], units: &str, calendar: &str, to: &str, to_calendar: &str) -> Result<Vec<f64>, String> {
     decode(values, units, calendar)?.iter().map(|d| encode(d.fields(), to, to_calendar)).collect()

@@ -53,6 +53,8 @@ pub enum Difference {
     Length(u64, u64),
     /// At this index, where one has the first and the other the second label.
     Label(u64, String, String),
+    /// In their calendars.
+    Calendar(String, String),
     /// In what they are: the dimensions, numbers or texts.
     Kind,
 }
@@ -62,6 +64,7 @@ impl std::fmt::Display for Difference {
         match self {
             Difference::Length(a, b) => write!(f, "one has {a} labels, the other {b}"),
             Difference::Label(i, a, b) => write!(f, "at index {i} one is {a}, the other {b}"),
+            Difference::Calendar(a, b) => write!(f, "one has the calendar '{a}', the other '{b}'"),
             Difference::Kind => f.write_str("they are of different kinds or along different dimensions"),
         }
     }
@@ -178,6 +181,10 @@ impl Coord {
             return Some(Difference::Length(self.len(), other.len()));
         }
         let same_units = ["units", "calendar"].iter().all(|k| self.text_attribute(k) == other.text_attribute(k));
+        if self.is_time() && other.is_time() && !calendar::alike(self.text_attribute("calendar"), other.text_attribute("calendar")) {
+            let of = |c: &Coord| Some(c.text_attribute("calendar")).filter(|c| !c.is_empty()).unwrap_or("standard").to_string();
+            return Some(Difference::Calendar(of(self), of(other)));
+        }
         let first = match (&self.labels, &other.labels) {
             (Labels::Numbers { dtype: a, bytes: x }, Labels::Numbers { dtype: b, bytes: y }) => {
                 if a == b && x == y && (same_units || !self.is_time() && !other.is_time()) {
@@ -337,6 +344,9 @@ pub fn merge<'a>(lists: impl IntoIterator<Item = &'a Coords>) -> Coords {
             (Labels::Lost, _) => *slot = Some(c.clone()),
             (_, Labels::Lost) => {}
             // Against a length of 1 the other is broadcast.
+            // What `u[0]` has of the labels of `u`: the index stays.
+            _ if have.is_index() && c.dims.is_empty() => {}
+            _ if c.is_index() && have.dims.is_empty() => *slot = Some(c.clone()),
             _ if have.is_index() && c.is_index() && have.len() != c.len() => {
                 if have.len() == 1 {
                     *slot = Some(c.clone());

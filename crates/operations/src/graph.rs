@@ -23,6 +23,7 @@ struct Inner {
     attributes: Arc<Map<String, Value>>,
     coords: Arc<Coords>,
     missing: bool,
+    numbers: bool,
     follows: bool,
 }
 
@@ -62,6 +63,7 @@ impl Array {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let attributes = Arc::default();
         let missing = inputs.iter().any(|a| a.0.missing);
+        let numbers = inputs.iter().any(|a| a.0.numbers);
         let coords = Arc::default();
         let follows = match &definition {
             Definition::Stored(_) | Definition::Rechunk => true,
@@ -69,7 +71,7 @@ impl Array {
             Definition::Apply(_) => inputs.iter().any(|a| a.0.follows),
         };
         let operation = operation.into();
-        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation, attributes, coords, missing, follows }))
+        Array(Arc::new(Inner { id, definition, inputs, ty, chunks, dims, operation, attributes, coords, missing, numbers, follows }))
     }
 
     /// A copy of the node under a new identity, changed.
@@ -86,6 +88,7 @@ impl Array {
             attributes: i.attributes.clone(),
             coords: i.coords.clone(),
             missing: i.missing,
+            numbers: i.numbers,
             follows: i.follows,
         };
         change(&mut inner);
@@ -160,6 +163,16 @@ impl Array {
     /// The same array, of which it is known that NaN stands for a missing value: reductions leave it out.
     pub fn with_missing(&self) -> Array {
         self.changed(|i| i.missing = true)
+    }
+
+    /// The same array, of which the numbers are meant as they are stored, whatever its attributes say.
+    pub fn as_numbers(&self) -> Array {
+        self.changed(|i| i.numbers = true)
+    }
+
+    /// True if its numbers are times, by its units.
+    pub fn is_time(&self) -> bool {
+        !self.0.numbers && self.attributes().get("units").and_then(Value::as_str).is_some_and(|u| u.contains(" since "))
     }
 
     /// True if NaN stands for a missing value, because the array comes from stored values that have such.

@@ -2,7 +2,7 @@
 
 use crate::constant;
 use crate::dataset::{self, Dataset};
-use crate::functions::{call, selection};
+use crate::functions::{call, selection, times};
 use crate::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
 use chunkwise_kernels::ElementOp;
 use chunkwise_ops::align::{Join, meet};
@@ -126,8 +126,8 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
             dataset::lift(&[value], span, &mut |v| match (op, &v[0]) {
                 (_, Value::Scalar(s)) => constant::unary(*op, *s).map(Value::Scalar).or_else(|e| fail(span, e)),
                 (UnaryOp::Pos, _) => Ok(v[0].clone()),
-                (UnaryOp::Neg, x) => apply(ElementOp::Negative, &[x.operand(&operand.span)?], span, scope),
-                (UnaryOp::Invert, x) => apply(ElementOp::BitwiseInvert, &[x.operand(&operand.span)?], span, scope),
+                (UnaryOp::Neg, x) => function_of_one(ElementOp::Negative, x, span, scope),
+                (UnaryOp::Invert, x) => function_of_one(ElementOp::BitwiseInvert, x, span, scope),
             })?
         }
         ExprKind::Binary { op, left, right } => {
@@ -157,6 +157,11 @@ pub(crate) fn apply(op: ElementOp, args: &[Operand], span: &Range<usize>, scope:
     meet(op.name(), args, scope.join).and_then(|met| elementwise(op, &met)).map(Value::Array).map_err(at(span))
 }
 
+fn function_of_one(op: ElementOp, x: &Value, span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
+    times::check(op, &[x], span)?;
+    apply(op, &[x.operand(span)?], span, scope)
+}
+
 fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
     if let (Value::Scalar(x), Value::Scalar(y)) = (a, b)
         && op != BinaryOp::MatMul
@@ -166,14 +171,31 @@ fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope
     if op.is_comparison()
         && let Some((a, b)) = selection::dates(a, b, span)?
     {
-        return binary(op, &a, &b, span, scope);
+        return combined(op, &a, &b, span, scope);
     }
-    let function = match op {
+    if op != BinaryOp::MatMul {
+        times::check(function(op), &[a, b], span)?;
+    }
+    combined(op, a, b, span, scope)
+}
+
+fn combined(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope<'_>) -> Result<Value, BuildError> {
+    match op {
         BinaryOp::MatMul => return linalg::matmul(&a.array(span)?, &b.array(span)?).map(Value::Array).map_err(at(span)),
         // x ** 2 is by far the most common power, and a product is exact and fast.
         BinaryOp::Pow if matches!(b, Value::Scalar(Scalar::Int(2))) => return apply(ElementOp::Square, &[a.operand(span)?], span, scope),
         // As in NumPy, also where the two differ: at -inf.
         BinaryOp::Pow if matches!(b, Value::Scalar(Scalar::Float(0.5))) => return apply(ElementOp::Sqrt, &[a.operand(span)?], span, scope),
+        _ => {}
+    }
+    let function = function(op);
+    let out = apply(function, &[a.operand(span)?, b.operand(span)?], span, scope)?;
+    Ok(crate::functions::of_operator(function, &[a, b], out))
+}
+
+/// The element-wise function of an operator.
+fn function(op: BinaryOp) -> ElementOp {
+    match op {
         BinaryOp::Lt => ElementOp::Less,
         BinaryOp::Le => ElementOp::LessEqual,
         BinaryOp::Gt => ElementOp::Greater,
@@ -187,14 +209,12 @@ fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope
         BinaryOp::Shr => ElementOp::BitwiseRightShift,
         BinaryOp::Add => ElementOp::Add,
         BinaryOp::Sub => ElementOp::Subtract,
-        BinaryOp::Mul => ElementOp::Multiply,
+        BinaryOp::Mul | BinaryOp::MatMul => ElementOp::Multiply,
         BinaryOp::Div => ElementOp::Divide,
         BinaryOp::FloorDiv => ElementOp::FloorDivide,
         BinaryOp::Mod => ElementOp::Remainder,
         BinaryOp::Pow => ElementOp::Pow,
-    };
-    let out = apply(function, &[a.operand(span)?, b.operand(span)?], span, scope)?;
-    Ok(crate::functions::of_operator(function, &[a, b], out))
+    }
 }
 
 fn one_index(item: &IndexItem, scope: &Scope<'_>) -> Result<Index, BuildError> {

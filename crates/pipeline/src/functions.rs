@@ -5,6 +5,7 @@ mod attributes;
 mod groups;
 mod products;
 pub(crate) mod selection;
+pub(crate) mod times;
 mod windows;
 
 use crate::build::{BuildError, Scope, Value, apply, at, build_expr, fail};
@@ -265,8 +266,9 @@ fn apply_to(
         {
             return apply(*op, &[x.operand(span)?, y.operand(span)?], span, scope);
         }
-        let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
         let refs: Vec<&Value> = values.iter().collect();
+        times::check(*op, &refs, span)?;
+        let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
         return Ok(of_operator(*op, &refs, apply(*op, &operands, span, scope)?));
     }
     let carried = attributes::carried(name, &values, &named);

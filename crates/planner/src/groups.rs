@@ -115,6 +115,15 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
             }
         }
     }
+    for (name, r) in outputs {
+        if dims.contains_key(name) && (r.array.rank() != 1 || r.array.dims()[0].as_deref() != Some(name)) {
+            let problem = format!(
+                "'{name}' is also the name of a dimension in '{url}', of which it would be taken for the labels; give the output another name, \
+                 or the dimension with `dims:`"
+            );
+            return Err(PlannerError::Request { url: r.url.clone(), problem });
+        }
+    }
     let mut found: BTreeMap<&str, (&Coord, &Request)> = BTreeMap::new();
     let mut unlabelled = Vec::new();
     // What is computed into the place of a coordinate counts, not what was there.

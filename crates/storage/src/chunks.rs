@@ -6,7 +6,7 @@ use crate::{ArrayMeta, Location, MemoryTier, StorageError, Store};
 use chunkwise_types::AxisChunks;
 use std::collections::HashMap;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zarrs::array::{Array, ArrayMetadata};
 
 /// The chunks of one array. Cheap to clone.
@@ -141,6 +141,21 @@ impl ArrayIo {
     pub fn count_stored(&self) -> Result<(u64, bool), StorageError> {
         let (keys, unfinished) = self.0.store.keys()?;
         Ok((keys.iter().filter(|key| self.chunk_of(key).is_some()).count() as u64, unfinished))
+    }
+
+    /// The checksum of a stored object, read in pieces; `None` if it is not stored.
+    pub fn chunk_sum(&self, index: &[u64]) -> Result<Option<u64>, StorageError> {
+        const PIECE: u64 = 4 << 20;
+        let key = self.chunk_key(index);
+        let Some(object) = self.0.store.open_object(&key)? else { return Ok(None) };
+        let (mut sum, mut at) = (Xxh3::new(), 0);
+        let mut piece = vec![0; object.len().min(PIECE) as usize];
+        while at < object.len() {
+            piece.truncate((object.len() - at).min(PIECE) as usize);
+            at += object.read(&self.0.store, &key, at, &mut piece)?;
+            sum.update(&piece);
+        }
+        Ok(Some(sum.digest()))
     }
 
     /// Reads and decodes a whole chunk, and gives its size and checksum; `None` if it is not stored.

@@ -1,5 +1,6 @@
 //! Which functions leave the attributes of their input true.
 
+use super::times;
 use crate::build::Value;
 use chunkwise_kernels::ElementOp;
 use chunkwise_ops::{Array, cf};
@@ -62,6 +63,7 @@ fn first<'a>(values: &'a [Value], named: &'a [(String, Value)]) -> Option<&'a Va
 /// The attributes of the result of a function, from its arguments.
 pub(super) fn carried(function: &str, values: &[Value], named: &[(String, Value)]) -> Map<String, Json> {
     match first(values, named) {
+        Some(Value::Array(a)) if function == "diff" && a.is_time() => times::difference(a),
         Some(Value::Array(a)) if MOVES.contains(&function) => a.attributes().clone(),
         Some(Value::Array(a)) if SAME_QUANTITY.contains(&function) && !cf::is_packed(a.attributes()) => a.attributes().clone(),
         Some(Value::Array(a)) if SAME_UNITS.contains(&function) && !cf::is_packed(a.attributes()) => units_of(a.attributes().clone()),
@@ -87,6 +89,7 @@ pub(super) fn of_elementwise(op: ElementOp, operands: &[&Value]) -> Map<String, 
     let mut common = first.attributes().clone();
     common.retain(|k, v| arrays.iter().all(|a| a.attributes().get(k) == Some(v)));
     match op {
+        Subtract if arrays.len() == 2 && arrays.iter().all(|a| a.is_time()) => times::difference(first),
         Positive | Where | Maximum | Minimum => common,
         Add | Subtract | Negative | Abs | Round | Floor | Ceil | Trunc => units_of(common),
         _ => Map::new(),

@@ -241,13 +241,14 @@ pub(super) fn resampled(a: &mut Args<'_>) -> Result<Array, BuildError> {
         }
         (_, Some(first)) => {
             let midnight = encode([first.year as f64, first.month.into(), first.day.into(), 0.0, 0.0, 0.0])?;
-            let next = encode([first.year as f64, first.month.into(), first.day.into(), 1.0, 0.0, 0.0])?;
-            let length = (next - midnight) * n as f64 * if unit == 'D' { 24.0 } else { 1.0 };
+            // In seconds, and divided last: an hour is no float of days.
+            let scale = calendar::seconds(units, calendar).or_else(|e| fail(span, e))?;
+            let length = n as f64 * if unit == 'D' { 86400.0 } else { 3600.0 };
             let values = time.floats().unwrap_or_default();
-            let labels: Vec<i64> = values.iter().map(|v| ((v - midnight) / length + 1e-9).floor() as i64).collect();
+            let labels: Vec<i64> = values.iter().map(|v| ((v - midnight) * scale / length + 1e-9).floor() as i64).collect();
             // The first period is the first that has a time.
             let skipped = labels.first().copied().unwrap_or(0);
-            let starts = (skipped..=labels.last().copied().unwrap_or(0)).map(|k| midnight + k as f64 * length).collect();
+            let starts = (skipped..=labels.last().copied().unwrap_or(0)).map(|k| midnight + k as f64 * length / scale).collect();
             (labels.iter().map(|l| l - skipped).collect(), starts)
         }
     };

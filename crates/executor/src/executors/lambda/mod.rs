@@ -496,7 +496,7 @@ impl LambdaExecutor {
             Answer::Done { report, .. } => (report.task, Ok(report)),
             Answer::Failed { task, class, detail, .. } => (task, Err(TaskError::Reported { class, detail })),
             Answer::Returned { task, .. } => (task, Err(TaskError::Cancelled)),
-            Answer::Hello { .. } | Answer::Wrote(_) => return,
+            Answer::Hello { .. } | Answer::Wrote(_) | Answer::Did { .. } => return,
         };
         let Some(i) = f.open.iter().position(|a| a.task == task) else { return };
         let a = f.open.swap_remove(i);
