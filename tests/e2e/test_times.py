@@ -99,3 +99,122 @@ def test_calendars_do_not_meet(tmp_path):
     text = "inputs: {a: in.zarr/u, b: julian/in.zarr/u}\noutputs: {out.zarr/r: a - b}\n"
     (tmp_path / "p.yaml").write_text(text)
     chunkwise("plan", tmp_path / "p.yaml").failed("'time'", "julian", "standard")
+
+
+@pytest.mark.parametrize("name, expr", [
+    ("lat", 'mean(ds.u, dim="time")'),
+    ("time", "ds.u[:, 0] * 2"),
+    ("lat", "-ds.lat"),
+    ("height", 'mean(ds.u, dim="lat")'),
+])  # fmt: skip
+def test_nothing_takes_the_place_of_a_coordinate(tmp_path, name, expr):
+    """Whoever opens the group would take the values for labels."""
+    data = winds(tmp_path).load().assign_coords(height=2.0)
+    data.to_zarr(tmp_path / "in.zarr", mode="w", consolidated=True)
+    run(tmp_path, {"out.zarr/a": "ds.u", f"out.zarr/{name}": expr}).failed(f"'{name}'", "another name")
+    run(tmp_path, {f"alone.zarr/{name}": expr}).failed(f"'{name}'", "another name")
+    assert not (tmp_path / "out.zarr").exists()
+    # The coordinate itself may be there.
+    run(tmp_path, {"out.zarr/a": "ds.u", f"out.zarr/{name}": f"ds.{name}"}).ok()
+    np.testing.assert_array_equal(result(tmp_path, "a")[name], data[name])
+
+
+def test_a_dimension_has_the_name_of_an_argument(tmp_path):
+    values = np.arange(24.0).reshape(4, 6)
+    xr.Dataset({"t": (("y", "x"), values)}, coords={"x": np.arange(6) * 10}).to_zarr(tmp_path / "in.zarr")
+    outputs = {
+        "a.zarr/r": "isel(ds.t, x=2)",
+        "b.zarr/r": "isel(ds.t, y=0, x=1)",
+        "c.zarr/r": "sel(ds.t, x=30)",
+        "d.zarr/r": "moving_mean(ds.t, x=3)",
+    }
+    lines = "\n".join(f"  {place}: '{e}'" for place, e in outputs.items())
+    (tmp_path / "p.yaml").write_text(f"inputs: {{ds: in.zarr}}\noutputs:\n{lines}\n")
+    chunkwise("run", tmp_path / "p.yaml").ok()
+    found = {g: xr.open_zarr(tmp_path / f"{g}.zarr").r.values for g in "abcd"}
+    np.testing.assert_array_equal(found["a"], values[:, 2])
+    assert found["b"] == values[0, 1]
+    np.testing.assert_array_equal(found["c"], values[:, 3])
+    np.testing.assert_allclose(found["d"], (values[:, :-2] + values[:, 1:-1] + values[:, 2:]) / 3)
+
+
+def test_groups_keep_their_attributes_and_say_what_they_leave_out(tmp_path):
+    data = winds(tmp_path).load()
+    data["name"] = ("lat", np.array(["a", "bb", "c"]))
+    data.attrs = {"title": "Winds", "Conventions": "CF-1.8"}
+    data.to_zarr(tmp_path / "in.zarr", mode="w", consolidated=True)
+    (tmp_path / "p.yaml").write_text("inputs: {ds: in.zarr}\noutputs: {out.zarr: ds, first.zarr: 'isel(ds, time=0)'}\n")
+    done = chunkwise("run", tmp_path / "p.yaml").ok()
+    assert "'name' is left out of 'out.zarr'" in done.stderr
+    for group in ("out.zarr", "first.zarr"):
+        assert xr.open_zarr(tmp_path / group).attrs == data.attrs
+
+
+def test_outputs_that_other_programs_would_misread(tmp_path):
+    winds(tmp_path)
+    run(tmp_path, {"out.nc": "ds.u * 2"}).failed("'.nc'", "out.zarr")
+    (tmp_path / "p.yaml").write_text("inputs: {ds: in.zarr}\noutputs: {out.zarr/r: {array: ds.u * 2, chunks: [10]}}\n")
+    chunkwise("run", tmp_path / "p.yaml").failed("1 lengths for an array with 2 dimensions")
+    for key, value in (("scale_factor", 0.5), ("_FillValue", -1)):
+        text = f"inputs: {{ds: in.zarr}}\noutputs: {{out.zarr/r: {{array: ds.u * 2, attributes: {{{key}: {value}}}}}}}\n"
+        (tmp_path / "p.yaml").write_text(text)
+        chunkwise("run", tmp_path / "p.yaml").failed(key, "attributes")
+
+
+def test_calendars_are_not_put_end_to_end(tmp_path):
+    winds(tmp_path)
+    (tmp_path / "other").mkdir()
+    winds(tmp_path / "other", calendar="noleap", start="2001-01-01")
+    for expr, spec in (("concat([a, b], axis=0)", ""), ("a - b", "spec: {join: inner}"), ("a - b", "spec: {join: outer}")):
+        (tmp_path / "p.yaml").write_text(f"inputs: {{a: in.zarr/u, b: other/in.zarr/u}}\noutputs: {{out.zarr/r: '{expr}'}}\n{spec}\n")
+        chunkwise("plan", tmp_path / "p.yaml").failed("noleap", "standard")
+
+
+def test_a_choice_has_the_attributes_of_its_values(tmp_path):
+    data = winds(tmp_path).load()
+    data.lat.attrs = {"units": "degrees_north"}
+    data.to_zarr(tmp_path / "in.zarr", mode="w", consolidated=True)
+    mask = xr.Dataset({"land": ("lat", np.array([True, False, True]))}, coords={"lat": data.lat.values})
+    mask.to_zarr(tmp_path / "mask.zarr", consolidated=True)
+    text = "inputs: {ds: in.zarr, m: mask.zarr}\noutputs: {out.zarr/r: 'where(m.land, ds.u, nan)'}\n"
+    (tmp_path / "p.yaml").write_text(text)
+    chunkwise("run", tmp_path / "p.yaml").ok()
+    assert result(tmp_path, "r").lat.attrs == {"units": "degrees_north"}
+
+
+def test_two_steps_give_what_one_gives(tmp_path):
+    """What is missing is missing in the next run, too."""
+    values = np.arange(12.0).reshape(4, 3)
+    values[1, 2] = np.nan
+    data = xr.Dataset({"u": (("time", "lat"), values)}, coords={"lat": [1.0, 2.0, 3.0]})
+    data.to_zarr(tmp_path / "in.zarr", encoding={"u": {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -9}})
+    for name, outputs in (
+        ("one", "step.zarr/s: 'ds.u * 2', step.zarr/w: 'where(ds.u > 3, ds.u, nan)', one.zarr/m: 'mean(ds.u * 2)'"),
+        ("two", "two.zarr/m: 'mean(st.s)', two.zarr/w: 'mean(st.w, dim=\"time\")'"),
+    ):
+        inputs = "ds: in.zarr" if name == "one" else "st: step.zarr"
+        (tmp_path / "p.yaml").write_text(f"inputs: {{{inputs}}}\noutputs: {{{outputs}}}\n")
+        chunkwise("run", tmp_path / "p.yaml").ok()
+    one, two = xr.open_zarr(tmp_path / "one.zarr"), xr.open_zarr(tmp_path / "two.zarr")
+    assert one.m == two.m == (data.u * 2).mean()
+    np.testing.assert_allclose(two.w, data.u.where(data.u > 3).mean("time"))
+    xr.testing.assert_allclose(xr.open_zarr(tmp_path / "step.zarr").s.load(), data.u * 2)
+
+
+def test_snapshots_side_by_side(tmp_path):
+    data = winds(tmp_path).load()
+    data["time"].attrs["bounds"] = "time_bnds"
+    data["time_bnds"] = (("time", "nv"), np.stack([np.arange(60), np.arange(60) + 1], 1))
+    data.to_zarr(tmp_path / "in.zarr", mode="w")
+    run(tmp_path, {"out.zarr/a": "isel(ds.u, time=0)", "out.zarr/b": "isel(ds.u, time=1)"}).ok()
+    found = xr.open_zarr(tmp_path / "out.zarr")
+    np.testing.assert_array_equal(found.b, data.u[1])
+    assert "time" not in found.coords
+
+
+def test_units_that_name_utc(tmp_path):
+    values = np.arange(48.0)
+    data = xr.Dataset({"u": ("time", values)}, coords={"time": ("time", np.arange(48), {"units": "hours since 2000-01-01 00:00:00 UTC"})})
+    data.to_zarr(tmp_path / "in.zarr")
+    run(tmp_path, {"out.zarr/r": 'ds.u[time="2000-01-02"]'}).ok()
+    assert xr.open_zarr(tmp_path / "out.zarr").r.values.tolist() == list(range(24, 48))

@@ -144,6 +144,9 @@ impl Opener {
             pairs.push((array.clone(), stored));
             out.variables.push((name, array));
         }
+        // Arrays name their coordinates themselves.
+        attributes.remove("coordinates");
+        out.attributes = attributes;
         out.refused.retain(|(n, _)| !out.coords.iter().any(|c| c.name == *n));
         Ok((out, pairs))
     }

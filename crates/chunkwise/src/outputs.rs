@@ -2,11 +2,12 @@
 
 use crate::inputs::Inputs;
 use crate::pipeline::{LoadError, codec_named};
-use chunkwise_ops::Array;
-use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Value};
+use chunkwise_ops::{Array, cf};
+use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned, Value};
 use chunkwise_plan::Codec;
 use chunkwise_planner::Request;
 use chunkwise_storage::Location;
+use chunkwise_types::DTypeKind;
 use std::path::Path;
 
 /// A request, and where in the file it is from.
@@ -21,13 +22,28 @@ pub(crate) fn requests(doc: &Document, output: &Output, value: Value, base: &Pat
         let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
         return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());
     }
+    // What other programs take for another format: they would look for a file.
+    let other = [".nc", ".nc4", ".h5", ".hdf5", ".tif", ".tiff", ".grib", ".grb", ".zip"]
+        .iter()
+        .find(|end| url.name().to_ascii_lowercase().ends_with(*end));
+    if let Some(end) = other {
+        let e = doc.error(output.url.span.clone(), format!("'{end}' is another format: outputs are Zarr arrays and groups"), "this output");
+        let name = &url.name()[..url.name().len() - end.len()];
+        return Err(e.with_help(format!("name it '{name}.zarr'; xarray.open_zarr(...).to_netcdf(...) converts it")).into());
+    }
     let one = |array: &Array, url: &Location, several: bool| -> Result<Placed, LoadError> {
         Ok((request(doc, output, array, url, several, inputs)?, output.url.span.clone()))
     };
     match value {
         Value::Array(a) => Ok(vec![one(&a, &url, false)?]),
         Value::Scalar(s) => Ok(vec![one(&chunkwise_ops::create::full(&[], s, s.default_dtype(), None)?, &url, false)?]),
-        Value::Dataset(d) => d.variables.iter().map(|(name, a)| one(a, &url.join(name), true)).collect(),
+        Value::Dataset(d) => {
+            let each = d.variables.iter().map(|(name, a)| {
+                let (request, span) = one(a, &url.join(name), true)?;
+                Ok((Request { group_attributes: d.attributes.clone(), ..request }, span))
+            });
+            each.collect()
+        }
         _ => Err(doc.error(span, "an output must be an array or a dataset", "this is none").into()),
     }
 }
@@ -50,10 +66,19 @@ fn request(
     }
     let lengths = |spec: &Option<ChunkSpec>, default: Vec<u64>| -> Result<Option<Vec<u64>>, PipelineError> {
         let Some(spec) = spec else { return Ok(None) };
+        if let Some((Spanned { value: Dim::Place { of, .. }, span }, _)) = spec.first()
+            && *of != array.rank()
+            && !several
+        {
+            let message =
+                format!("{of} lengths for an array with {} dimensions; name those that matter, such as {{time: 100}}", array.rank());
+            return Err(doc.error(span.clone(), message, "this list"));
+        }
         let mut out = default;
         for (dim, n) in spec {
             let axis = match &dim.value {
                 Dim::Name(name) => array.axis_named(name),
+                Dim::Place { place, .. } => Some(*place).filter(|&i| i < array.rank()),
                 Dim::Number(i) => usize::try_from(*i).ok().filter(|&i| i < array.rank()),
             };
             match axis {
@@ -77,10 +102,20 @@ fn request(
         Some((name, span)) => codec_named(name)
             .ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
     };
+    const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
+    if let Some(key) = PACKING.iter().find(|k| output.attributes.contains_key(**k)) {
+        let message =
+            format!("'{key}' says how stored numbers are unpacked, and these would be unpacked into others; leave it out of 'attributes'");
+        return Err(doc.error(output.url.span.clone(), message, "the attributes of this output"));
+    }
     let mut attributes = array.attributes().clone();
+    // Without it whoever reads this again could not tell a missing value from a NaN that was computed.
+    if array.has_missing() && array.dtype().kind() == DTypeKind::Float && !attributes.contains_key("_FillValue") {
+        attributes.insert("_FillValue".into(), cf::float_attribute(f64::NAN).into());
+    }
     attributes.extend(output.attributes.clone());
     let join = doc.spec.join_chunks != Some(false);
-    Ok(Request { url: url.as_str().into(), array, chunks, join, shards, codec, attributes })
+    Ok(Request { url: url.as_str().into(), array, chunks, join, shards, codec, attributes, group_attributes: serde_json::Map::new() })
 }
 
 fn overlaps(a: &str, b: &str) -> bool {

@@ -131,7 +131,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         };
         values.insert(p.name.value.clone(), v);
     }
-    let inputs = Inputs::open(doc, base)?;
+    let mut inputs = Inputs::open(doc, base)?;
     values.extend(inputs.values.iter().map(|(n, v)| (n.clone(), v.clone())));
     let join = match &doc.spec.join {
         None => Join::Exact,
@@ -155,6 +155,10 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     let mut requests = Vec::new();
     for output in &doc.outputs {
         let value = evaluate(&output.expr, &output.map, &values)?;
+        if let Value::Dataset(d) = &value {
+            let left = d.refused.iter().map(|(name, why)| format!("'{name}' is left out of '{}': {why}", output.url.value));
+            inputs.notes.extend(left);
+        }
         requests.extend(outputs::requests(doc, output, value, base, &inputs)?);
     }
     outputs::apart(doc, &requests, &inputs)?;

@@ -97,6 +97,7 @@ impl Session {
             shards: None,
             codec: Codec::Default,
             attributes: array.attributes().clone(),
+            group_attributes: serde_json::Map::new(),
         })
     }
 

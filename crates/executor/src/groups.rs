@@ -129,6 +129,8 @@ fn refuse(at: &Location, detail: String) -> RunError {
 struct Lacking {
     at: Location,
     coords: Vec<Coord>,
+    /// Of the group, if it has to be made.
+    attributes: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Compares a plan with the groups that its outputs go into, before anything is written.
@@ -146,10 +148,11 @@ fn look(plan: &Plan, overwrite: bool) -> Result<Vec<Lacking>, RunError> {
 
 fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result<Lacking, RunError> {
     let coordinates = planned.map_or(&[][..], |g| &g.coordinates);
+    let attributes = planned.map(|p| p.attributes.clone()).unwrap_or_default();
     let coords = coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
     let store = Store::open(&at)?;
     if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
-        return Ok(Lacking { at, coords });
+        return Ok(Lacking { at, coords, attributes });
     }
     let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
     let others = Others::read(&at, &|name| names.contains(name))?;
@@ -217,7 +220,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             ));
         }
     }
-    Ok(Lacking { at, coords: wanting })
+    Ok(Lacking { at, coords: wanting, attributes })
 }
 
 fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
@@ -246,8 +249,8 @@ fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
 /// # Errors
 /// As [`check`]: a group may have changed while the run went on. When storage fails.
 pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    for Lacking { at, coords } in look(plan, overwrite)? {
-        ensure_group(&at, &serde_json::Map::new())?;
+    for Lacking { at, coords, attributes } in look(plan, overwrite)? {
+        ensure_group(&at, &attributes)?;
         at_once(&coords, |c| write(&at, c.clone())).into_iter().collect::<Result<(), RunError>>()?;
         consolidate(&at)?;
     }

@@ -197,6 +197,17 @@ pub fn by_label(operation: &str, mut arrays: Vec<Array>, except: Option<&str>, j
             dims.push(d.clone());
         }
     }
+    for dim in dims.iter().map(String::as_str).chain(except) {
+        let times: Vec<&Arc<Coord>> = arrays.iter().filter_map(|a| a.index_of(dim)).filter(|c| c.is_time()).collect();
+        let other = |c: &&&Arc<Coord>| matches!(times[0].difference(c), Some(Difference::Calendar(..)));
+        if let Some(other) = times.iter().find(other) {
+            let difference = times[0].difference(other).unwrap_or(Difference::Kind);
+            return Err(OpError::new(
+                operation,
+                format!("the labels of '{dim}' differ: {difference}; dates of different calendars do not meet"),
+            ));
+        }
+    }
     for dim in dims {
         let known = |a: &Array| a.axis_named(&dim).and(a.index_of(&dim)).filter(|c| c.labels != Labels::Lost).cloned();
         let indices: Vec<Option<Arc<Coord>>> = arrays.iter().map(known).collect();

@@ -152,7 +152,9 @@ fn parse_units(units: &str, calendar: Calendar) -> Result<(f64, i64, f64), Strin
         }
         _ => return Err(wrong()),
     };
-    let since = since.trim().replace('t', " ");
+    // The date and the time may be joined by a letter, as in 2000-01-01T00:00; UTC has one, too.
+    let joins = |(i, c): (usize, char)| if c == 't' && since[..i].ends_with(|p: char| p.is_ascii_digit()) { ' ' } else { c };
+    let since: String = since.char_indices().map(joins).collect();
     let mut words = since.split_whitespace();
     let date = words.next().ok_or_else(wrong)?;
     let (sign, date) = date.strip_prefix('-').map_or((1, date), |d| (-1, d));

@@ -5,7 +5,7 @@
 //! another coordinate. [`follow`] says what each kernel does to them, so an operation has nothing to do unless its rule is another.
 
 use crate::{Array, calendar};
-use chunkwise_kernels::{AxisMap, Kernel, ViewAxis};
+use chunkwise_kernels::{AxisMap, ElementOp, Kernel, ViewAxis};
 use chunkwise_types::DType;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -177,14 +177,14 @@ impl Coord {
         if self.dims != other.dims {
             return Some(Difference::Kind);
         }
-        if self.shape != other.shape {
-            return Some(Difference::Length(self.len(), other.len()));
-        }
-        let same_units = ["units", "calendar"].iter().all(|k| self.text_attribute(k) == other.text_attribute(k));
         if self.is_time() && other.is_time() && !calendar::alike(self.text_attribute("calendar"), other.text_attribute("calendar")) {
             let of = |c: &Coord| Some(c.text_attribute("calendar")).filter(|c| !c.is_empty()).unwrap_or("standard").to_string();
             return Some(Difference::Calendar(of(self), of(other)));
         }
+        if self.shape != other.shape {
+            return Some(Difference::Length(self.len(), other.len()));
+        }
+        let same_units = ["units", "calendar"].iter().all(|k| self.text_attribute(k) == other.text_attribute(k));
         let first = match (&self.labels, &other.labels) {
             (Labels::Numbers { dtype: a, bytes: x }, Labels::Numbers { dtype: b, bytes: y }) => {
                 if a == b && x == y && (same_units || !self.is_time() && !other.is_time()) {
@@ -382,7 +382,9 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
         return Coords::new();
     }
     let Some(first) = inputs.first() else { return Coords::new() };
-    let all = || merge(inputs.iter().map(|a| a.coords()));
+    // A choice is of the values, not of what they are chosen by.
+    let first_choice = usize::from(matches!(kernel, Kernel::Element { function: ElementOp::Where }));
+    let all = || merge(inputs.iter().cycle().skip(first_choice).take(inputs.len()).map(|a| a.coords()));
     let coords = match kernel {
         Kernel::Create { .. } => Coords::new(),
         Kernel::Element { .. } | Kernel::Contract(_) => all(),

@@ -165,7 +165,7 @@ impl Keys<'_> {
             Label::Text(t) if matches!(self.coord.labels, Labels::Text(_)) => Ok(Key::Text(t.clone())),
             Label::Text(t) => Err(format!("\"{t}\" is a text, but '{name}' holds numbers")),
             Label::Number(v) if self.is_time() => Err(format!(
-                "'{name}' holds times, so {v} is no label of it; write a date such as \"{}\", or isel(x, {name}={v}) for an index",
+                "'{name}' holds times, so the number {v} is no label of it; write a date in quotes, such as \"{}\" (for an index there is isel)",
                 self.coord.shown().first().map_or("2019-06-15", String::as_str)
             )),
             Label::Number(v) if matches!(self.coord.labels, Labels::Text(_)) => {

@@ -132,7 +132,13 @@ pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
         }
         ExprKind::Binary { op, left, right } => {
             let sides = [build_expr(left, scope)?, build_expr(right, scope)?];
-            dataset::lift(&sides, span, &mut |v| binary(*op, &v[0], &v[1], span, scope))?
+            let looked_up =
+                [left, right].into_iter().any(|side| matches!(&side.kind, ExprKind::Call { function, .. } if function == "lookup"));
+            let both = dataset::lift(&sides, span, &mut |v| binary(*op, &v[0], &v[1], span, scope));
+            both.map_err(|e| match looked_up && e.help.is_none() && e.message.contains("labels") {
+                true => BuildError { help: Some("lookup(..., like=x) has the times of x".into()), ..e },
+                false => e,
+            })?
         }
         ExprKind::Index { base, items } => match (build_expr(base, scope)?, items.as_slice()) {
             (Value::Dataset(d), [IndexItem::At(Expr { kind: ExprKind::Str(name), .. })]) => d.variable(name, span)?,
@@ -260,7 +266,15 @@ fn indexed(items: &[IndexItem], a: &Array, span: &Range<usize>, scope: &Scope<'_
 pub(crate) fn no_dim(a: &Array, dim: &str) -> String {
     let names: Vec<&str> = a.dims().iter().flatten().map(String::as_str).collect();
     let hint = crate::suggest(dim, names.iter().copied()).map(|s| format!("; did you mean '{s}'?")).unwrap_or_default();
-    if names.is_empty() {
+    if let Some(c) = a.coord(dim).filter(|c| c.own_dims().len() != 1 || !c.is_index()) {
+        let along = if c.own_dims().is_empty() { "no dimension".into() } else { c.own_dims().join(", ") };
+        return format!(
+            "'{dim}' is no dimension but a coordinate along {along}; choose by it with where(), such as where(ds.{dim} > 10, x, nan)"
+        );
+    }
+    if a.rank() == 0 {
+        format!("there is no dimension '{dim}': the array has no dimensions any more")
+    } else if names.is_empty() {
         format!("there is no dimension '{dim}': the array's dimensions have no names, so use axis=")
     } else {
         format!("there is no dimension '{dim}'; the array has {}{hint}", names.join(", "))

@@ -7,6 +7,7 @@ use crate::build::{BuildError, Value, at, fail};
 use crate::{IndexItem, suggest};
 use chunkwise_ops::{Array, Coord, Labels, OpError, create};
 use chunkwise_types::Scalar;
+use serde_json::{Map, Value as Json};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct Dataset {
     pub coords: Vec<Arc<Coord>>,
     /// Variables that cannot be computed with, by name, and why.
     pub refused: Vec<(String, String)>,
+    /// Attributes of the group, such as a title.
+    pub attributes: Map<String, Json>,
 }
 
 impl Dataset {
@@ -66,7 +69,10 @@ pub(crate) fn lift(
             Err(e) => return Err(BuildError { message: format!("variable '{name}': {}", e.message), ..e }),
         }
     }
-    Ok(Value::Dataset(Dataset { variables, ..(*first).clone() }))
+    // What is said of one group need not be true of what is made of several.
+    let mut attributes = first.attributes.clone();
+    attributes.retain(|k, v| sets.iter().all(|d| d.attributes.get(k) == Some(v)));
+    Ok(Value::Dataset(Dataset { variables, attributes, ..(*first).clone() }))
 }
 
 /// Refuses dimensions that no variable of the datasets has: a function would leave all variables as they are.

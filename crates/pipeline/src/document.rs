@@ -94,8 +94,15 @@ pub struct ArrayDef {
 pub enum Dim {
     /// By name.
     Name(String),
-    /// By position; negative counts from the end.
+    /// By position.
     Number(i64),
+    /// By its place in a list of so many.
+    Place {
+        /// The place.
+        place: usize,
+        /// The length of the list.
+        of: usize,
+    },
 }
 
 /// Chunk lengths along some dimensions; -1 means the whole dimension.
@@ -469,7 +476,8 @@ impl Reader<'_> {
             }
         };
         if let Data::Seq(items) = &node.data {
-            let dim = |(i, v): (usize, &Node)| Ok((Spanned::new(Dim::Number(i as i64), v.span.clone()), length(v)?));
+            let of = items.len();
+            let dim = |(place, v): (usize, &Node)| Ok((Spanned::new(Dim::Place { place, of }, v.span.clone()), length(v)?));
             return items.iter().enumerate().map(dim).collect();
         }
         let mut out: ChunkSpec = Vec::new();

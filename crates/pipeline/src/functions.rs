@@ -2,6 +2,7 @@
 
 mod args;
 mod attributes;
+mod elsewhere;
 mod groups;
 mod products;
 pub(crate) mod selection;
@@ -165,7 +166,7 @@ pub(crate) fn call(
     let name = ALIASES.iter().find(|(a, _)| *a == name).map_or(name, |(_, n)| n);
     let element = ElementOp::ALL.iter().find(|op| op.name() == name);
     if element.is_none() && !FUNCTIONS.iter().any(|(n, _)| *n == name) {
-        let help = like(name).map(|s| format!("did you mean '{s}'?"));
+        let help = elsewhere::instead(name).map(String::from).or_else(|| like(name).map(|s| format!("did you mean '{s}'?")));
         return Err(BuildError { message: format!("there is no function '{name}'"), span: name_span.clone(), help });
     }
     // Dtype names may be written without quotes in other tools; here they are texts.
@@ -269,7 +270,13 @@ fn apply_to(
         let refs: Vec<&Value> = values.iter().collect();
         times::check(*op, &refs, span)?;
         let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
-        return Ok(of_operator(*op, &refs, apply(*op, &operands, span, scope)?));
+        let out = of_operator(*op, &refs, apply(*op, &operands, span, scope)?);
+        // Who writes NaN into a choice says that there is nothing.
+        let nothing = |v: &&Value| matches!(v, Value::Scalar(s) if s.as_f64().is_nan());
+        return Ok(match out {
+            Value::Array(a) if *op == ElementOp::Where && refs[1..].iter().any(nothing) => Value::Array(a.with_missing()),
+            out => out,
+        });
     }
     let carried = attributes::carried(name, &values, &named);
     let mut a = Args { function: name, values, named, span };

@@ -17,6 +17,9 @@ pub struct PlanGroup {
     pub url: String,
     /// Its coordinates.
     pub coordinates: Vec<PlanCoordinate>,
+    /// Its own attributes, such as a title, where it is made by the run.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub attributes: serde_json::Map<String, serde_json::Value>,
     /// Dimensions whose labels were lost on the way, as by padding: a group that has labels for them cannot take these outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlabelled: Vec<String>,

@@ -97,6 +97,13 @@ pub(crate) fn run(requests: &[Request]) -> Result<Vec<PlanGroup>, PlannerError> 
     groups.into_iter().map(|(url, outputs)| one(url, &outputs)).collect()
 }
 
+/// True if an output is a coordinate as it was read, and not something that was computed into its place.
+fn is_coordinate(request: &Request, c: &Coord) -> bool {
+    let array = &request.array;
+    let along = array.dims().iter().map(Option::as_deref).eq(c.dims.iter().map(|d| Some(d.as_str())));
+    along && array.inputs().is_empty() && (!c.is_index() || array.index_of(&c.name).is_some_and(|own| own.difference(c).is_none()))
+}
+
 fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerError> {
     let mut dims: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
     for (_, r) in outputs {
@@ -126,11 +133,19 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
     }
     let mut found: BTreeMap<&str, (&Coord, &Request)> = BTreeMap::new();
     let mut unlabelled = Vec::new();
-    // What is computed into the place of a coordinate counts, not what was there.
-    let names: HashSet<&str> = outputs.iter().map(|(name, _)| *name).collect();
+    let names: HashMap<&str, &Request> = outputs.iter().map(|(name, r)| (*name, *r)).collect();
     for (_, r) in outputs {
         for c in r.array.coords() {
-            if names.contains(c.name.as_str()) {
+            if let Some(own) = names.get(c.name.as_str()) {
+                if c.labels != Labels::Lost && !is_coordinate(own, c) {
+                    let problem = format!(
+                        "'{}' is the name of a coordinate of '{}' ({}), whose place it would take; give the output another name",
+                        c.name,
+                        r.url,
+                        c.summary()
+                    );
+                    return Err(PlannerError::Request { url: own.url.clone(), problem });
+                }
                 continue;
             }
             match found.get(c.name.as_str()) {
@@ -139,7 +154,7 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
                 }
                 Some((have, first)) => {
                     let Some(difference) = have.difference(c) else { continue };
-                    match (have.dims.is_empty(), c.dims.is_empty()) {
+                    match (have.own_dims().is_empty(), c.own_dims().is_empty()) {
                         // A scalar that is another for each output is said of neither, as in xarray.
                         (true, true) => continue,
                         // The label of the one element that an output is of gives way to the labels of all: it says nothing of them.
@@ -156,7 +171,7 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
         }
     }
     let scalars_differ = |name: &str| {
-        let mut all = outputs.iter().filter_map(|(_, r)| r.array.coord(name)).filter(|c| c.dims.is_empty());
+        let mut all = outputs.iter().filter_map(|(_, r)| r.array.coord(name)).filter(|c| c.own_dims().is_empty());
         let first = all.next();
         all.any(|c| first.is_some_and(|f| f.difference(c).is_some()))
     };
@@ -179,21 +194,29 @@ fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerErro
             return Err(PlannerError::Request { url: r.url.clone(), problem });
         };
         room = rest;
-        if !(c.dims.is_empty() && scalars_differ(name)) {
+        if !(c.own_dims().is_empty() && scalars_differ(name)) {
             coordinates.extend(plan_coordinate(c));
         }
     }
-    Ok(PlanGroup { url: url.into(), coordinates, unlabelled })
+    // Those that all outputs that have any agree on.
+    let mut said = outputs.iter().map(|(_, r)| &r.group_attributes).filter(|a| !a.is_empty());
+    let mut attributes = said.next().cloned().unwrap_or_default();
+    for other in said {
+        attributes.retain(|k, v| other.get(k) == Some(v));
+    }
+    Ok(PlanGroup { url: url.into(), coordinates, attributes, unlabelled })
 }
 
 /// The requests with the attribute by which xarray finds the coordinates of an array that are no indices (CF conventions, section 5).
 pub(crate) fn attributed(requests: &[Request], groups: &[PlanGroup]) -> Vec<Request> {
     let by_url: HashMap<&str, &PlanGroup> = groups.iter().map(|g| (g.url.as_str(), g)).collect();
+    let outputs: HashSet<(&str, &str)> = requests.iter().filter_map(|r| group_of(&r.url)).collect();
     let one = |request: &Request| {
         let mut out = request.clone();
         out.attributes.remove("coordinates");
         let group = group_of(&request.url).and_then(|(url, _)| by_url.get(url));
-        let written = |c: &Coord| group.is_some_and(|g| g.coordinates.iter().any(|w| w.name == c.name && w.dims == c.dims));
+        let beside = |c: &Coord| group_of(&request.url).is_some_and(|(url, _)| outputs.contains(&(url, c.name.as_str())));
+        let written = |c: &Coord| beside(c) || group.is_some_and(|g| g.coordinates.iter().any(|w| w.name == c.name && w.dims == c.dims));
         let auxiliary = request.array.coords().iter().filter(|c| !c.is_index() && !c.bounds && written(c));
         let names: Vec<&str> = auxiliary.map(|c| c.name.as_str()).collect();
         if !names.is_empty() {

@@ -53,6 +53,8 @@ pub struct Request {
     pub codec: Codec,
     /// User attributes.
     pub attributes: serde_json::Map<String, serde_json::Value>,
+    /// Attributes of the group that it is in, if the run makes that.
+    pub group_attributes: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Whether operations share stages.

@@ -15,8 +15,11 @@ pub(super) struct Args<'a> {
 }
 
 impl Args<'_> {
-    /// The argument at a position or under a name.
+    /// The argument at a position or under a name. One that is given by position leaves its name to a dimension: `isel(t, x=0)`.
     pub fn get(&mut self, position: usize, name: &str) -> Option<Value> {
+        if let Some(v) = self.values.get_mut(position).filter(|v| !matches!(v, Value::None)) {
+            return Some(std::mem::replace(v, Value::None));
+        }
         if let Some(i) = self.named.iter().position(|(n, _)| n == name) {
             return Some(self.named.remove(i).1);
         }

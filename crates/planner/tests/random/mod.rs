@@ -51,6 +51,7 @@ pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
         shards: None,
         codec: Codec::Default,
         attributes: serde_json::Map::new(),
+        group_attributes: serde_json::Map::new(),
     }
 }
 
