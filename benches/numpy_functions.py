@@ -4,7 +4,7 @@ Runs `cargo bench -p chunkwise-kernels` (or reads its saved output), times NumPy
 the ratio ours / NumPy of the fastest runs, the losers first. Both allocate their output anew in each run; one thread. On a shared machine some
 runs of either are disturbed, so what seems to be slower than NumPy is run again, both in turn: of these cases it is the pair with the median ratio.
 
-    python benches/numpy_functions.py [--output divan.txt ...] [--profile quick] [--repeat 3] [--again 5] [--all] [--markdown docs/functions.md]
+    python benches/numpy_functions.py [--output divan.txt ...] [--profile quick] [--repeat 3] [--again 5] [--all] [--markdown docs/function-speed.md]
 """
 
 import argparse
@@ -217,7 +217,7 @@ def main():
         if args.all or ratio > 1.0:
             print(f"{ratio:6.2f}  {kind:9} {name:32} {mine * 1e3:9.3f} ms {numpy * 1e3:9.3f} ms")
     if args.markdown:
-        text = f"python benches/numpy_functions.py --profile {args.profile} --repeat {args.repeat} --again {args.again} --markdown docs/functions.md"
+        text = f"python benches/numpy_functions.py --profile {args.profile} --repeat {args.repeat} --again {args.again} --markdown docs/function-speed.md"
         args.markdown.write_text("\n".join(markdown(table, text)) + "\n")
 
 
