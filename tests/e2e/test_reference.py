@@ -96,7 +96,7 @@ def test_every_key_is_described(tmp_path):
         assert described >= set(known), f"{heading}: {set(known) - described}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs/tutorial.md", ROOT / "README.md"], ids=lambda p: p.stem)
 def test_links(page):
     """Links go to pages and headings that are there."""
     for name, anchor in re.findall(r"\]\(([\w./-]*)#?([\w-]*)\)", page.read_text()):
