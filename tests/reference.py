@@ -109,7 +109,7 @@ class Result:
         """The result as a page prints it."""
         named = [f"{d}: {n}" if d else str(n) for d, n in zip(self.dims, self.values.shape, strict=True)]
         lines = [f"{self.values.dtype} ({', '.join(named)}) {value(self.values)}"]
-        changed = [n for n, c in self.coords.items() if n not in ds.coords or not c.variable.equals(ds[n].variable)]
+        changed = [n for n, c in sorted(self.coords.items()) if n not in ds.coords or not c.variable.equals(ds[n].variable)]
         return lines + [f"{name}: {value(self.coords[name].values)}" for name in changed]
 
 
