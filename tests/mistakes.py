@@ -1,4 +1,7 @@
-"""Mistakes of new users, each with what the command prints: `tests/e2e/test_mistakes.py` checks them, `python tests/mistakes.py` writes docs/mistakes.md."""
+"""Mistakes of new users, each with what must be in the message.
+
+`tests/e2e/test_mistakes.py` checks them, `python tests/mistakes.py` writes docs/mistakes.md.
+"""
 
 import pathlib
 import sys
@@ -10,7 +13,7 @@ import xarray as xr
 from harness import binary, chunkwise
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "mistakes.md"
-NO_CREDENTIALS = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "HOME": "/nonexistent"}
+NO_CREDENTIALS = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nonexistent"} | dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"), "")
 
 
 @dataclass
@@ -46,10 +49,20 @@ class Mistake:
 
 MISTAKES = [
     Mistake("A misspelt variable", ["'prr'", "air temp", "'pr'", "p.yaml:4:6"], "Write `ds.pr`.", expr="ds.prr + 1"),
-    Mistake("A misspelt function", ["'men'", "'mean'", "p.yaml:4:6"], "Write `mean`; `chunkwise functions` lists them all.", expr='men(ds.pr, dim="time")'),
+    Mistake(
+        "A misspelt function",
+        ["'men'", "'mean'", "p.yaml:4:6"],
+        "Write `mean`; `chunkwise functions` lists them all.",
+        expr='men(ds.pr, dim="time")',
+    ),
     Mistake("A misspelt dimension", ["'tiem'", "time, lat, lon", "'time'"], 'Write `dim="time"`.', expr='mean(ds.pr, dim="tiem")'),
     Mistake("A misspelt unit", ["500XB", "500MB", "p.yaml:7:21"], "Write `500MB`.", memory="500XB"),
-    Mistake("A misspelt file", ["wether.zarr", "check the path", "p.yaml:2:7"], "Write `weather.zarr`. Paths are relative to the pipeline file.", source="wether.zarr"),
+    Mistake(
+        "A misspelt file",
+        ["wether.zarr", "check the path", "p.yaml:2:7"],
+        "Write `weather.zarr`. Paths are relative to the pipeline file.",
+        source="wether.zarr",
+    ),
     Mistake(
         "An array that is not indented",
         ["'y'", "known keys", "arrays", "p.yaml:4:1"],
@@ -57,7 +70,12 @@ MISTAKES = [
         file="inputs:\n  ds: weather.zarr\narrays:\ny: ds.pr + 1\noutputs:\n  out.zarr/y: y\n",
     ),
     Mistake("A quote that is missing", ["not closed", 'closing "', "p.yaml:4"], 'Write `ds["air temp"]`.', expr='ds["air temp] + 1'),
-    Mistake("An axis that is not there", ["axis 3", "3 axes", "p.yaml:4:6"], 'Axes count from 0; or name the dimension: `dim="lon"`.', expr="mean(ds.pr, axis=3)"),
+    Mistake(
+        "An axis that is not there",
+        ["axis 3", "3 axes", "p.yaml:4:6"],
+        'Axes count from 0; or name the dimension: `dim="lon"`.',
+        expr="mean(ds.pr, axis=3)",
+    ),
     Mistake(
         "Two grids that differ",
         ["'lat'", "index 0", "85", "-5", "join: inner"],
@@ -65,7 +83,12 @@ MISTAKES = [
         expr="ds.pr[lat=0:90] - ds.pr[lat=-90:0]",
     ),
     Mistake("An output that exists", ["out.zarr/y", "--overwrite", "--resume"], "Run with `--overwrite`, or write elsewhere.", twice=True),
-    Mistake("An output that is the input", ["weather.zarr/pr", "input", "another place"], "Choose another store for the output.", outputs="  weather.zarr/pr: y\n"),
+    Mistake(
+        "An output that is the input",
+        ["weather.zarr/pr", "input", "another place"],
+        "Choose another store for the output.",
+        outputs="  weather.zarr/pr: y\n",
+    ),
     Mistake("Too little memory", ["68.0 MB", "at least 70 MB"], "Allow what the message says, or more.", memory="68MB"),
     Mistake("A NetCDF file as input", ["NetCDF", "xarray.open_dataset", "to_zarr"], "Convert it once, as the message says.", source="rain.nc"),
     Mistake("A folder that is no store", ["zarr.json", "holds notes.txt"], "Name the Zarr store.", source="folder"),
@@ -75,7 +98,12 @@ MISTAKES = [
         'Write year, month, day: `ds.pr[time="2000-06-15"]`.',
         expr='ds.pr[time="06/15/2000"]',
     ),
-    Mistake("A date without quotes", ["'time'", "holds times", '"2000-01-01"', "isel"], 'Write `ds.pr[time="2000-06"]`: `2000-06` is a subtraction.', expr="ds.pr[time=2000-06]"),
+    Mistake(
+        "A date without quotes",
+        ["'time'", "holds times", '"2000-01-01"', "isel"],
+        'Write `ds.pr[time="2000-06"]`: `2000-06` is a subtraction.',
+        expr="ds.pr[time=2000-06]",
+    ),
     Mistake("An index that is out of range", ["5000", "axis 0", "length 400"], "Indices go from 0 to 399, or from -400 to -1.", expr="ds.pr[5000]"),
     Mistake("A label that is not there", ["12.3", "from 85 to -85", "nearest(12.3)"], "Write `ds.pr[lat=nearest(12.3)]`.", expr="ds.pr[lat=12.3]"),
     Mistake(
@@ -90,7 +118,12 @@ MISTAKES = [
         "Write a positive number, or -1 for the whole dimension.",
         outputs="  out.zarr/y: {array: y, chunks: {time: -5}}\n",
     ),
-    Mistake("A chunk length of zero", ["positive", "-1 for the whole", "p.yaml:6"], "Write a positive number, or -1 for the whole dimension.", outputs="  out.zarr/y: {array: y, chunks: {time: 0}}\n"),
+    Mistake(
+        "A chunk length of zero",
+        ["positive", "-1 for the whole", "p.yaml:6"],
+        "Write a positive number, or -1 for the whole dimension.",
+        outputs="  out.zarr/y: {array: y, chunks: {time: 0}}\n",
+    ),
     Mistake(
         "A misspelt key of an output",
         ["'chunk'", "'chunks'"],
@@ -103,8 +136,18 @@ MISTAKES = [
         "Write `ds.pr`; or make it an input: `pr: weather.zarr/pr`.",
         file="inputs:\n  ds: weather.zarr\narrays:\n  speed: pr + 1\noutputs:\n  out.zarr/speed: speed\n",
     ),
-    Mistake("A division of numbers by zero", ["division by zero", "inf or nan", "p.yaml:4"], "Write `inf`. Of arrays the result is infinite or NaN.", expr="ds.pr * (1 / 0)"),
-    Mistake("Two outputs of one name", ["out.zarr/y", "twice", "first given here"], "Name them differently.", outputs="  out.zarr/y: y\n  out.zarr/y: ds.u\n"),
+    Mistake(
+        "A division of numbers by zero",
+        ["division by zero", "inf or nan", "p.yaml:4"],
+        "Write `inf`. Of arrays the result is infinite or NaN.",
+        expr="ds.pr * (1 / 0)",
+    ),
+    Mistake(
+        "Two outputs of one name",
+        ["out.zarr/y", "twice", "first given here"],
+        "Name them differently.",
+        outputs="  out.zarr/y: y\n  out.zarr/y: ds.u\n",
+    ),
     Mistake(
         "Two lengths in one group",
         ["out.zarr/a", "out.zarr/b", "'time'", "400", "10", "another group", "dims"],
@@ -117,7 +160,13 @@ MISTAKES = [
         "Break the circle: one of them must come from an input.",
         file="inputs:\n  ds: weather.zarr\narrays:\n  a: b + 1\n  b: a + 1\noutputs:\n  out.zarr/a: a\n",
     ),
-    Mistake("An option that is not there", ["--overwite", "--overwrite"], "Write `--overwrite`; `chunkwise run --help` lists the options.", code=2, args=["--overwite"]),
+    Mistake(
+        "An option that is not there",
+        ["--overwite", "--overwrite"],
+        "Write `--overwrite`; `chunkwise run --help` lists the options.",
+        code=2,
+        args=["--overwite"],
+    ),
     Mistake(
         "A bucket without credentials",
         ["s3://my-bucket/weather.zarr", "no AWS credentials", "AWS_ACCESS_KEY_ID", "anonymous"],
@@ -156,9 +205,10 @@ def page(outputs):
     """The page, of the mistakes and what each printed."""
     parts = [
         "# Mistakes, and what is printed\n",
-        "Written by `python tests/mistakes.py`: do not edit; `tests/e2e/test_mistakes.py` compares it with what the command prints. The pipelines read `weather.zarr`",
-        "in `/data`, with the variables `air temp`, `u` and `pr` of 400 days on 18 latitudes from north to south and 24 longitudes. Each of them is refused",
-        "before anything is computed or written. The exit code is 1, and 2 if the command line is wrong.\n",
+        "Written by `python tests/mistakes.py`: do not edit; `tests/e2e/test_mistakes.py` compares it with what the command prints.",
+        "The pipelines read `weather.zarr` in `/data`, with the variables `air temp`, `u` and `pr` of 400 days on 18 latitudes from",
+        "north to south and 24 longitudes. Each of them is refused before anything is computed or written. The exit code is 1, and 2",
+        "if the command line is wrong.\n",
     ]
     for number, (mistake, output) in enumerate(zip(MISTAKES, outputs, strict=True), 1):
         code = "" if mistake.code == 1 else f" (exit code {mistake.code})"

@@ -200,7 +200,8 @@ def test_interrupted_and_resumed(tmp_path, stopped):
 def test_a_folder_that_may_not_be_written(tmp_path_factory, weather):
     """The input on a read-only disk is fine; the output there is not."""
     folder = tmp_path_factory.mktemp("readonly")
-    (folder / "p.yaml").write_text(PLAIN.format("ds.pr + 1").replace("weather.zarr", str(weather / "weather.zarr")).replace("work_dir: work", "work_dir: work/w"))
+    text = PLAIN.format("ds.pr + 1").replace("weather.zarr", str(weather / "weather.zarr"))
+    (folder / "p.yaml").write_text(text.replace("work_dir: work", "work_dir: work/w"))
     (folder / "work").mkdir()
     (folder / "work").chmod(0o777)
     for parent in [folder, *folder.parents, *weather.parents, weather]:
