@@ -323,7 +323,7 @@ def test_verify_says_what_it_cannot_know(tmp_path):
     done = chunkwise("verify", tmp_path / "other.zarr").ok()
     assert "checksums were not available" in done.stdout
     (tmp_path / "other.zarr/c/1/1").unlink()
-    chunkwise("verify", tmp_path / "other.zarr").failed("c/1/1", "missing", "checksums")
+    assert "cannot tell of 1 chunk" in chunkwise("verify", tmp_path / "other.zarr").ok().stdout
     chunks = store(tmp_path)
     x = zarr.open_array(str(tmp_path / "out.zarr/y"))
     x.resize((27, 6, 8))

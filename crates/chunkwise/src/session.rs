@@ -35,6 +35,12 @@ pub enum Error {
     /// The run.
     #[error(transparent)]
     Run(#[from] chunkwise_executor::RunError),
+    /// Less memory than the program itself needs, in bytes.
+    #[error(
+        "the allowed memory of {} is too small: the program itself needs {}; allow more, with a unit, such as 500MB or 2GiB",
+        chunkwise_types::ByteSize(*.0), chunkwise_types::ByteSize(RESERVED)
+    )]
+    Budget(u64),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -56,11 +62,7 @@ impl Session {
     pub fn new(allowed_mem: u64, workers: u64, work_dir: &str) -> Result<Session, Error> {
         let work_dir = Location::parse(work_dir, None)?.as_str().to_string();
         if allowed_mem <= RESERVED {
-            return Err(Error::Other(format!(
-                "the allowed memory of {} is too small: the program itself needs {}",
-                chunkwise_types::ByteSize(allowed_mem),
-                chunkwise_types::ByteSize(RESERVED)
-            )));
+            return Err(Error::Budget(allowed_mem));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
         Ok(Session { spec, fusion: Fusion::On, planning: PLANNING })

@@ -1,10 +1,12 @@
 //! `submit`, `status`, `logs` and `cancel`: runs without a machine of one's own.
 
+use crate::failure::Said;
 use crate::out::{out, outln};
 use chunkwise::ByteSize;
 use chunkwise::executor::function::Mode;
 use chunkwise_aws::{Aws, AwsError, AwsOptions, Deployment, RunStatus, State, Submission};
 use miette::{Report, miette};
+use serde_json::json;
 
 type Outcome = Result<(), Report>;
 
@@ -32,7 +34,7 @@ pub(crate) struct SubmitArgs {
     #[arg(long)]
     resume: bool,
     /// What one function may use [default: all of its memory].
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::size)]
     allowed_mem: Option<ByteSize>,
     /// Where intermediates are kept [default: what the pipeline says, or work/ in the bucket of the stack].
     #[arg(long)]
@@ -60,18 +62,15 @@ pub(crate) struct StatusArgs {
     /// Wait until the run is over.
     #[arg(long)]
     wait: bool,
-    /// Print it as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 fn say(e: AwsError) -> Report {
-    miette!("{e}")
+    Report::new(Said::Aws(e))
 }
 
 fn connect(args: &StackArgs) -> Result<(Aws, Deployment), Report> {
     let options = AwsOptions { region: args.region.clone(), ..AwsOptions::default() };
-    let aws = Aws::connect(&options).map_err(|e| miette!("{e}"))?;
+    let aws = Aws::connect(&options).map_err(|e| say(e.into()))?;
     let deployment = Deployment::of_stack(&aws, &args.stack).map_err(say)?;
     Ok((aws, deployment))
 }
@@ -109,17 +108,33 @@ fn legible(s: &RunStatus) -> String {
 
 /// A run that has not succeeded is an error of the command.
 fn judged(s: &RunStatus) -> Outcome {
-    match s.state {
-        State::Succeeded | State::Running => Ok(()),
-        State::Cancelled => Err(miette!("the run '{}' was cancelled; 'chunkwise submit --resume' goes on from what is stored", s.run)),
-        State::Failed => Err(miette!(
-            "the run '{}' has failed ({}): {}\n'chunkwise logs {}' has more; 'chunkwise submit --resume' goes on from what is stored",
-            s.run,
-            s.error.as_deref().unwrap_or("no error is named"),
-            s.cause.as_deref().unwrap_or("no cause is given"),
-            s.run
-        )),
+    let (kind, message) = match s.state {
+        State::Succeeded | State::Running => return Ok(()),
+        State::Cancelled => {
+            ("run_cancelled", format!("the run '{}' was cancelled; 'chunkwise submit --resume' goes on from what is stored", s.run))
+        }
+        State::Failed => (
+            "run_failed",
+            format!(
+                "the run '{}' has failed ({}): {}\n'chunkwise logs {}' has more; 'chunkwise submit --resume' goes on from what is stored",
+                s.run,
+                s.error.as_deref().unwrap_or("no error is named"),
+                s.cause.as_deref().unwrap_or("no cause is given"),
+                s.run
+            ),
+        ),
+    };
+    let status = serde_json::to_value(s).map_err(|e| miette!("{e}"))?;
+    Err(Report::new(Said::Told { message, kind, document: json!({ "status": status }) }))
+}
+
+/// The end of a command that looks at a run.
+fn told(s: &RunStatus, as_json: bool) -> Outcome {
+    judged(s)?;
+    if as_json {
+        outln!("{}", serde_json::to_string_pretty(s).map_err(|e| miette!("{e}"))?);
     }
+    Ok(())
 }
 
 fn wait(aws: &Aws, deployment: &Deployment, run: &str) -> Result<RunStatus, Report> {
@@ -133,7 +148,7 @@ fn wait(aws: &Aws, deployment: &Deployment, run: &str) -> Result<RunStatus, Repo
     chunkwise_aws::wait(aws, deployment, run, seen).map_err(say)
 }
 
-pub(crate) fn submit(args: &SubmitArgs) -> Outcome {
+pub(crate) fn submit(args: &SubmitArgs, as_json: bool) -> Outcome {
     let (aws, deployment) = connect(&args.stack)?;
     let mode = match (args.overwrite, args.resume) {
         (true, _) => Mode::Overwrite,
@@ -148,35 +163,40 @@ pub(crate) fn submit(args: &SubmitArgs) -> Outcome {
         allowed_mem: args.allowed_mem.map(|m| m.0),
     };
     let run = chunkwise_aws::submit(&aws, &deployment, &submission).map_err(say)?;
-    outln!("{run}");
+    match (as_json, args.wait) {
+        (false, _) => outln!("{run}"),
+        (true, false) => outln!("{}", json!({ "run": run })),
+        (true, true) => {}
+    }
     if args.wait {
         let status = wait(&aws, &deployment, &run)?;
         eprint!("{}", legible(&status));
-        judged(&status)?;
+        told(&status, as_json)?;
     }
     Ok(())
 }
 
-pub(crate) fn status(args: &StatusArgs) -> Outcome {
+pub(crate) fn status(args: &StatusArgs, as_json: bool) -> Outcome {
     let (aws, deployment) = connect(&args.run.stack)?;
     if args.wait {
         wait(&aws, &deployment, &args.run.run)?;
     }
     let status = chunkwise_aws::status(&aws, &deployment, &args.run.run, true).map_err(say)?;
-    if args.json {
-        outln!("{}", serde_json::to_string_pretty(&status).map_err(|e| miette!("{e}"))?);
-    } else {
+    if !as_json {
         out!("{}", legible(&status));
     }
-    judged(&status)
+    told(&status, as_json)
 }
 
-pub(crate) fn logs(args: &RunArgs) -> Outcome {
+pub(crate) fn logs(args: &RunArgs, as_json: bool) -> Outcome {
     let (aws, deployment) = connect(&args.stack)?;
     let mut lines = 0u64;
     chunkwise_aws::logs(&aws, &deployment, &args.run, &mut |line| {
         lines += 1;
-        outln!("{}", line.legible());
+        match as_json {
+            true => outln!("{}", json!({ "time": line.time, "text": line.text })),
+            false => outln!("{}", line.legible()),
+        }
         // What is only looked at ends with its reader.
         if crate::out::gone() {
             std::process::exit(0);
@@ -189,9 +209,13 @@ pub(crate) fn logs(args: &RunArgs) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn cancel(args: &RunArgs) -> Outcome {
+pub(crate) fn cancel(args: &RunArgs, as_json: bool) -> Outcome {
     let (aws, deployment) = connect(&args.stack)?;
     let status = chunkwise_aws::cancel(&aws, &deployment, &args.run).map_err(say)?;
+    if as_json {
+        outln!("{}", json!({ "run": status.run, "state": status.state.name() }));
+        return Ok(());
+    }
     outln!("{} is cancelled; invocations that are under way end in a few seconds", status.run);
     Ok(())
 }

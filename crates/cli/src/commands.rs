@@ -1,6 +1,7 @@
 //! What each subcommand does.
 
 use crate::cost::{self, CostArgs};
+use crate::failure::{SIGNAL, Said, refuse, say};
 use crate::out::{out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
@@ -8,10 +9,11 @@ use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
-use chunkwise::{ByteSize, Error, Session};
+use chunkwise::{ByteSize, Session};
 use miette::{Report, miette};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
+use signal_hook::flag::{register, register_conditional_shutdown, register_usize};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -20,11 +22,6 @@ type Outcome = Result<(), Report>;
 
 /// Set by signals.
 static CANCEL: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-
-fn say(e: impl Into<Error>) -> Report {
-    let e: Error = e.into();
-    miette!("{e}")
-}
 
 fn overrides(limits: &Limits) -> Overrides {
     Overrides {
@@ -39,11 +36,11 @@ fn overrides(limits: &Limits) -> Overrides {
 fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
     let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
-        return Ok((Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?, None));
+        return Ok((Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?, None));
     }
     let pipeline = load(path, &overrides(limits)).map_err(|e| match e {
         LoadError::Pipeline(p) => Report::new(p),
-        LoadError::Other(e) => miette!("{e}"),
+        LoadError::Other(e) => say(e),
     })?;
     for note in &pipeline.notes {
         eprintln!("note: {note}");
@@ -61,7 +58,7 @@ fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report
     let mut options = if name == spec.name { spec.options } else { Default::default() };
     options.extend(function);
     options.extend(limits.executor_option.iter().cloned());
-    Choice::parse(&name, &options).map_err(|e| miette!("{e}"))
+    Choice::parse(&name, &options).map_err(|e| refuse!("{e}"))
 }
 
 /// Ends a run at the next chunk when the user (Ctrl-C), or an engine (SIGTERM), says so. A second time does not wait.
@@ -69,6 +66,7 @@ pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
         // In this order: the first one finds the flag not set.
         register_conditional_shutdown(signal, code, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
+        register_usize(signal, SIGNAL.clone(), signal as usize).map_err(|e| miette!("{e}"))?;
         register(signal, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
     }
     Ok(&CANCEL)
@@ -120,7 +118,12 @@ pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
     execute(plan, pipeline.as_ref(), limits, flags)
 }
 
-pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs) -> Outcome {
+pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs, as_json: bool) -> Outcome {
+    let format = match (as_json, format) {
+        (true, "table" | "json") => "json",
+        (true, other) => return Err(refuse!("--json and --format {other} contradict each other; leave one of them out")),
+        (false, format) => format,
+    };
     let (plan, pipeline) = prepare(path, limits)?;
     // What a run costs there is of no interest to those who run it elsewhere.
     let spec = pipeline.as_ref().map_or("threads", |p| p.executor.name.as_str());
@@ -158,7 +161,7 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
                 let axis = array.axis_named(name.trim()).or_else(|| name.trim().parse().ok().filter(|&i| i < array.rank()));
                 (
                     axis.ok_or_else(|| {
-                        miette!(
+                        refuse!(
                             "there is no dimension '{}'; the array has {:?}",
                             name.trim(),
                             array.dims().iter().flatten().collect::<Vec<_>>()
@@ -168,13 +171,13 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
                 )
             }
             None if position < array.rank() => (position, part),
-            None => return Err(miette!("there are more lengths than the {} dimensions of the array", array.rank())),
+            None => return Err(refuse!("there are more lengths than the {} dimensions of the array", array.rank())),
         };
-        let n: i64 = number.trim().parse().map_err(|_| miette!("'{number}' is not a length"))?;
+        let n: i64 = number.trim().parse().map_err(|_| refuse!("'{number}' is not a length"))?;
         out[axis] = match n {
             -1 => array.shape()[axis].max(1),
             1.. => n as u64,
-            _ => return Err(miette!("a chunk length must be at least 1, or -1 for the whole dimension")),
+            _ => return Err(refuse!("a chunk length must be at least 1, or -1 for the whole dimension")),
         };
     }
     Ok(out)
@@ -198,7 +201,7 @@ pub(crate) fn rechunk(
     let new = lengths(chunks, &array, natural)?;
     request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
     request.chunks = Some(new);
-    request.codec = codec_named(codec).ok_or_else(|| miette!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
+    request.codec = codec_named(codec).ok_or_else(|| refuse!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
     let pipeline = Pipeline::of(session, vec![request]);
     let plan = pipeline.plan().map_err(say)?;
     execute(plan, Some(&pipeline), limits, flags)
@@ -206,70 +209,109 @@ pub(crate) fn rechunk(
 
 pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     let text = read_text(path).map_err(say)?;
-    let plan = Plan::from_json(&text).map_err(|e| miette!("{}: {e}", path.display()))?;
+    let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
     let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
     let report = chunkwise::task::run_task(&context, stage, task, &**CANCEL).map_err(say)?;
     outln!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
     Ok(())
 }
 
-pub(crate) fn verify(text: &str) -> Outcome {
+pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
     let location = Location::parse(text, None).map_err(say)?;
     let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
     let report = if is_run { chunkwise::verify_plan(&location) } else { chunkwise::verify_store(&location) }.map_err(say)?;
-    for p in &report.problems {
-        outln!("{p}");
+    let document = json!({
+        "whole": report.good, "problems": report.problems, "cannot_tell": report.unknown, "without_checksums": report.without,
+    });
+    let problems = report.problems.len() as u64;
+    let all = report.good + problems;
+    if !as_json {
+        for p in &report.problems {
+            outln!("{p}");
+        }
+        for (url, count) in &report.unknown {
+            outln!(
+                "{url}: cannot tell of {count} chunks that are not stored: they read as the fill value, and without checksums nobody can \
+                 say whether they were ever written"
+            );
+        }
+        for url in &report.without {
+            outln!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
+        }
     }
-    for url in &report.without {
-        outln!("{url}: checksums were not available, so its chunks are only known to be there and to decode");
+    if problems > 0 {
+        let message = format!("{problems} of {all} chunks or arrays are missing or damaged");
+        return Err(Report::new(Said::Told { message, kind: "damaged", document }));
     }
-    let all = report.good + report.problems.len() as u64;
-    if report.problems.is_empty() {
+    if as_json {
+        outln!("{document}");
+    } else if report.unknown.is_empty() {
         outln!("{all} chunks are there and whole");
-        Ok(())
     } else {
-        Err(miette!("{} of {all} chunks or arrays are missing or damaged", report.problems.len()))
+        outln!("{all} chunks are there and whole; of {} it cannot be told", report.unknown.values().sum::<u64>());
     }
+    Ok(())
 }
 
-pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool) -> Outcome {
+pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Outcome {
     let root = Location::parse(work_dir, None).map_err(say)?;
     let store = Store::open(&root).map_err(say)?;
-    let mut found = 0;
+    let mut found = Vec::new();
     for name in store.list_dirs("").map_err(say)? {
         // Only folders that hold a plan are runs; nothing else is touched.
         if store.get(&format!("{name}/plan.json")).map_err(say)?.is_none() {
             continue;
         }
-        found += 1;
         let bytes: u64 = store.list(&name).map_err(say)?.iter().map(|(_, n)| n).sum();
-        if all || runs.contains(&name) {
-            store.delete_prefix(&name).map_err(say)?;
+        found.push((name, bytes));
+    }
+    // Before anything is removed.
+    if let Some(name) = runs.iter().find(|r| !found.iter().any(|(name, _)| name == *r)) {
+        return Err(refuse!("there is no run '{name}' in '{root}'; `chunkwise clean {work_dir}` lists them"));
+    }
+    let mut rows = Vec::new();
+    for (name, bytes) in &found {
+        let removed = all || runs.contains(name);
+        if removed {
+            store.delete_prefix(name).map_err(say)?;
             store.delete(&format!("{name}.lock")).map_err(say)?;
-            outln!("removed {name} ({})", ByteSize(bytes));
-        } else {
-            outln!("{name}  {}", ByteSize(bytes));
+        }
+        rows.push(json!({ "run": name, "bytes": bytes, "removed": removed }));
+        match removed {
+            _ if as_json => {}
+            true => outln!("removed {name} ({})", ByteSize(*bytes)),
+            false => outln!("{name}  {}", ByteSize(*bytes)),
         }
     }
-    if found == 0 {
+    if as_json {
+        outln!("{}", json!({ "work_dir": root.to_string(), "runs": rows }));
+    } else if found.is_empty() {
         outln!("there are no runs in {root}");
     }
     Ok(())
 }
 
-pub(crate) fn functions(name: Option<&str>) -> Outcome {
+pub(crate) fn functions(name: Option<&str>, as_json: bool) -> Outcome {
     if let Some(name) = name {
         let Some(signature) = chunkwise::pipeline::signature(name) else {
             let near = chunkwise::pipeline::function_like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
-            return Err(miette!("there is no function '{name}'{near}"));
+            return Err(refuse!("there is no function '{name}'{near}"));
         };
-        outln!("{signature}");
+        match as_json {
+            true => outln!("{}", json!({ "name": name, "signature": signature })),
+            false => outln!("{signature}"),
+        }
+        return Ok(());
+    }
+    let names: Vec<&str> = chunkwise::kernels::ElementOp::ALL.iter().map(|op| op.name()).collect();
+    if as_json {
+        let all: Vec<_> = FUNCTIONS.iter().map(|(name, signature)| json!({ "name": name, "signature": signature })).collect();
+        outln!("{}", json!({ "functions": all, "elementwise": names }));
         return Ok(());
     }
     for (_, signature) in FUNCTIONS {
         outln!("{signature}");
     }
-    let names: Vec<&str> = chunkwise::kernels::ElementOp::ALL.iter().map(|op| op.name()).collect();
     outln!("\nelement-wise: {}", names.join(", "));
     Ok(())
 }

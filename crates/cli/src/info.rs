@@ -1,5 +1,6 @@
 //! `chunkwise info`: what a store holds, as text or as JSON.
 
+use crate::failure::say;
 use crate::out::out;
 use chunkwise::ByteSize;
 use chunkwise::executor::groups::MAX_COORDINATE;
@@ -11,11 +12,6 @@ use std::fmt::Write;
 
 /// Letters of an attribute that are shown as text.
 const MOST: usize = 100;
-
-fn say(e: impl Into<chunkwise::Error>) -> Report {
-    let e: chunkwise::Error = e.into();
-    miette!("{e}")
-}
 
 /// Bytes of an array, or of all arrays below a group.
 #[derive(Default, Clone, Copy)]

@@ -5,6 +5,7 @@ mod allocator;
 mod aws;
 mod commands;
 mod cost;
+mod failure;
 mod info;
 mod out;
 mod progress;
@@ -20,10 +21,16 @@ use textwrap::{WordSeparator, WordSplitter};
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 refused before anything was computed (command line, pipeline, plan, memory, outputs), \
+                          130 and 143 stopped by a signal. `worker` has codes of its own.";
+
 /// Array computations that are larger than memory, in bounded memory.
 #[derive(Parser)]
-#[command(name = "chunkwise", version, about, max_term_width = 100)]
+#[command(name = "chunkwise", version, about, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
+    /// Print one JSON object: the result, or what went wrong (see docs/cli.md).
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -32,13 +39,13 @@ struct Cli {
 #[derive(clap::Args, Clone)]
 pub(crate) struct Limits {
     /// What the whole process may use, everything included, such as 500MB or 2GiB.
-    #[arg(long, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
     allowed_mem: Option<chunkwise::ByteSize>,
     /// Where intermediates and reports are kept (a path or URL).
     #[arg(long)]
     work_dir: Option<String>,
     /// Tasks that compute at once [default: the number of processors].
-    #[arg(long)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = workers)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS.iter().copied()))]
@@ -65,6 +72,23 @@ pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
 }
 
+/// A size, of which less than nothing cannot be allowed.
+pub(crate) fn size(text: &str) -> Result<chunkwise::ByteSize, String> {
+    match text.trim().strip_prefix('-') {
+        Some(_) => Err("a size cannot be negative; write a number with a unit, such as 500MB or 2GiB".into()),
+        None => text.parse().map_err(|e: chunkwise::types::ByteSizeError| e.to_string()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let n = text.trim_end_matches('%').parse().ok();
+    n.filter(|n| (0.0..=100.0).contains(n)).ok_or_else(|| "write a number from 0 to 100".into())
+}
+
+fn workers(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|n| (1..=65536).contains(n)).ok_or_else(|| "write an integer from 1 to 65536".into())
+}
+
 pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let n: f64 = text.trim_end_matches('s').parse().map_err(|_| "write a number of seconds".to_string())?;
     std::time::Duration::try_from_secs_f64(n).ok().filter(|d| !d.is_zero()).ok_or_else(|| "it must be more than 0".into())
@@ -83,19 +107,19 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     keep: bool,
     /// How often a task is tried again after a failure that may pass, or when its worker is lost.
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    #[arg(long, default_value_t = 3, value_name = "N", allow_negative_numbers = true)]
     retries: u32,
     /// Seconds that one attempt at a task may take [default: no limit].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     task_timeout: Option<std::time::Duration>,
     /// Second copies of slow tasks on other workers, at most, in per cent of the tasks; 0 for none.
-    #[arg(long, default_value_t = 5.0, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", allow_negative_numbers = true, value_parser = percent)]
     backups: f64,
     /// Plan, print the stages, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print the report as JSON.
-    #[arg(long)]
+    /// Print the report as JSON: `--json`, which every subcommand has.
+    #[arg(skip)]
     json: bool,
 }
 
@@ -152,9 +176,6 @@ enum Command {
     Info {
         /// A path or URL of a group or an array.
         url: String,
-        /// Print it as JSON.
-        #[arg(long)]
-        json: bool,
     },
     /// Draw a slice of one or two dimensions, in the terminal or as a PNG file.
     Show(show::ShowArgs),
@@ -244,37 +265,38 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return failure::command_line(&e),
+    };
     chunkwise::storage::one_codec_thread();
     report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
-    if let Err(report) = cli.command.resolve() {
-        eprintln!("{report:?}");
-        return ExitCode::FAILURE;
-    }
-    let result = match cli.command {
-        Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &flags),
+    let json = cli.json;
+    let result = cli.command.resolve().and_then(|()| match cli.command {
+        Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &RunFlags { json, ..flags }),
         Command::Plan { pipeline, limits, format, explain, cost, costs } => {
-            commands::plan(&pipeline, &limits, &format, explain, cost, &costs)
+            commands::plan(&pipeline, &limits, &format, explain, cost, &costs, json)
         }
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
-            commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &flags)
+            commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &RunFlags { json, ..flags })
         }
-        Command::Info { url, json } => info::info(&url, json),
-        Command::Show(args) => show::show(&args),
+        Command::Info { url } => info::info(&url, json),
+        Command::Show(args) => show::show(&args, json),
         #[cfg(feature = "aws")]
-        Command::Submit(args) => aws::submit(&args),
+        Command::Submit(args) => aws::submit(&args, json),
         #[cfg(feature = "aws")]
-        Command::Status(args) => aws::status(&args),
+        Command::Status(args) => aws::status(&args, json),
         #[cfg(feature = "aws")]
-        Command::Logs(args) => aws::logs(&args),
+        Command::Logs(args) => aws::logs(&args, json),
         #[cfg(feature = "aws")]
-        Command::Cancel(args) => aws::cancel(&args),
+        Command::Cancel(args) => aws::cancel(&args, json),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
-        Command::Worker(args) => return worker::worker(&args),
-        Command::Verify { run_or_store } => commands::verify(&run_or_store),
-        Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all),
-        Command::Functions { name } => commands::functions(name.as_deref()),
+        // It ends the process, with a code of its own.
+        Command::Worker(args) => worker::worker(&args),
+        Command::Verify { run_or_store } => commands::verify(&run_or_store, json),
+        Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all, json),
+        Command::Functions { name } => commands::functions(name.as_deref(), json),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -282,12 +304,9 @@ fn main() -> ExitCode {
             out::out!("{}", String::from_utf8_lossy(&script));
             Ok(())
         }
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(report) => {
-            eprintln!("{report:?}");
-            ExitCode::FAILURE
-        }
+        Err(report) => failure::report(&report, json),
     }
 }

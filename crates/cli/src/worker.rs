@@ -4,7 +4,6 @@ use crate::commands::stop_on_signals;
 use chunkwise::ByteSize;
 use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, array_index, parse_ranges, run_share, serve};
 use std::io::BufReader;
-use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -43,7 +42,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// What the process may use, everything included [default: what the plan says].
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::size)]
     allowed_mem: Option<ByteSize>,
     /// Seconds that one attempt at a task may take [default: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = crate::seconds)]
@@ -65,7 +64,7 @@ fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 
-pub(crate) fn worker(args: &WorkerArgs) -> ExitCode {
+pub(crate) fn worker(args: &WorkerArgs) -> ! {
     if args.stdin {
         chunkwise::executor::worker::end_with_parent();
     }

@@ -41,13 +41,14 @@ struct Inner {
     labels: Vec<LabeledSpan>,
     help: Option<String>,
     source: NamedSource<String>,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl PipelineError {
     /// An error about `span` of `text`.
     pub fn new(text: &str, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Self {
         let source = NamedSource::new("pipeline", text.to_string());
-        let inner = Inner { message: message.into(), labels: Vec::new(), help: None, source };
+        let inner = Inner { message: message.into(), labels: Vec::new(), help: None, source, cause: None };
         Self(Box::new(inner)).with_label(span, label)
     }
 
@@ -76,6 +77,22 @@ impl PipelineError {
     pub fn named(mut self, file: &str) -> Self {
         self.0.source = NamedSource::new(file, self.0.source.inner().clone());
         self
+    }
+
+    /// Adds the error of what the file names, whose message this is.
+    pub fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// The error of what the file names, if it is not the file that is wrong.
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.cause.as_deref()
+    }
+
+    /// The name of the file.
+    pub fn file(&self) -> &str {
+        self.0.source.name()
     }
 
     /// The advice, if any.

@@ -153,6 +153,27 @@ pub enum TaskError {
 }
 
 impl TaskError {
+    /// The stage and the task, of errors that have them.
+    pub fn place(&self) -> Option<(usize, u64)> {
+        match self {
+            TaskError::Storage { stage, task, .. }
+            | TaskError::Kernel { stage, task, .. }
+            | TaskError::Memory { stage, task, .. }
+            | TaskError::NoSuchTask { stage, task }
+            | TaskError::Bug { stage, task, .. }
+            | TaskError::Lost { stage, task, .. }
+            | TaskError::OutOfMemory { stage, task, .. }
+            | TaskError::Timeout { stage, task, .. } => Some((*stage, *task)),
+            // As text, from another process: it begins as those above do.
+            TaskError::Reported { detail, .. } => {
+                let (stage, rest) = detail.strip_prefix("stage ")?.split_once(", task ")?;
+                let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                Some((stage.parse().ok()?, rest[..digits].parse().ok()?))
+            }
+            TaskError::Open { .. } | TaskError::Plan(_) | TaskError::Cancelled => None,
+        }
+    }
+
     /// What the scheduler should do.
     pub fn class(&self) -> ErrorClass {
         match self {

@@ -18,6 +18,8 @@ const BLUE: Rgb = [31, 95, 158];
 pub(super) struct Subject<'a> {
     pub title: String,
     pub caption: String,
+    /// The units of the values.
+    pub units: Option<&'a str>,
     pub cells: &'a Cells,
     /// The dimensions that are drawn; the vertical one first.
     pub axes: &'a [Axis],
@@ -46,14 +48,15 @@ fn widest(labels: &[(f64, String)]) -> i32 {
     labels.iter().map(|(_, t)| t.chars().count() as i32).max().unwrap_or(0) * LETTER.0
 }
 
+/// At most so many letters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most { text.to_string() } else { text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect() }
+}
+
 fn heading(canvas: &mut Canvas, subject: &Subject<'_>) {
     let fits = ((canvas.width - 2 * MARGIN) / LETTER.0).max(8) as usize;
-    let cut = |text: &str| {
-        let n = text.chars().count();
-        if n <= fits { text.to_string() } else { text.chars().take(fits - 3).chain("...".chars()).collect() }
-    };
-    canvas.heading(&cut(&subject.title), MARGIN, 20);
-    canvas.text(&cut(&subject.caption), MARGIN, 40, Place::Left);
+    canvas.heading(&cut(&subject.title, fits), MARGIN, 20);
+    canvas.text(&cut(&subject.caption, fits), MARGIN, 40, Place::Left);
 }
 
 /// Ticks and text below a box.
@@ -88,7 +91,8 @@ pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
     let left = (widest(&ticks) + 12 + MARGIN).max(MARGIN + 30);
     let scale = subject.scale;
     let marks = bar_marks(scale, height);
-    let right = 24 + BAR + 10 + widest(&marks) + MARGIN;
+    let units = subject.units.map(|u| cut(u, 24)).unwrap_or_default();
+    let right = 24 + (BAR + 10 + widest(&marks)).max(units.chars().count() as i32 * LETTER.0) + MARGIN;
     let room = (subject.title.chars().count().min(60) as i32 * LETTER.0 + 2 * MARGIN).max(left + width + right);
     let mut canvas = Canvas::new(room, TOP + height.max(60) + BOTTOM);
     heading(&mut canvas, subject);
@@ -109,6 +113,7 @@ pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
     canvas.text(&vertical.title, left, TOP - 14, Place::Left);
     horizontal(&mut canvas, across, left, TOP + height, width);
     bar(&mut canvas, scale, &marks, left + width + 24, height);
+    canvas.text(&units, left + width + 24, TOP - 14, Place::Left);
     Some(canvas)
 }
 
@@ -184,6 +189,7 @@ pub(super) fn line(subject: &Subject<'_>) -> Option<Canvas> {
         }
     }
     canvas.frame(left, TOP, width, height, INK);
+    canvas.text(&cut(subject.units.unwrap_or_default(), 60), left, TOP - 14, Place::Left);
     horizontal(&mut canvas, axis, left, TOP + height, width);
     Some(canvas)
 }

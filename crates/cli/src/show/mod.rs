@@ -1,4 +1,4 @@
-//! `chunkwise show`: a quick look at a slice of one or two dimensions, in the terminal or as a PNG file.
+//! `chunkwise show`: a quick look at a slice of one or two dimensions, in the terminal or as a file (PNG or plain text).
 //!
 //! [`select`] says which slice, [`sample`] reads it into as many cells as can be shown, and [`figure`] or [`terminal`] draws them.
 
@@ -12,6 +12,7 @@ mod terminal;
 
 pub(crate) use colours::SCALES;
 
+use crate::failure::{refuse, say};
 use crate::out::{out, outln};
 use chunkwise::storage::{ArrayMeta, Location, open_array};
 use colours::Scale;
@@ -20,7 +21,8 @@ use labels::{Axis, number};
 use miette::{Report, miette};
 use sample::Cells;
 use select::Slice;
-use std::path::PathBuf;
+use serde_json::json;
+use std::path::{Path, PathBuf};
 use terminal::Screen;
 
 /// What is shown, and how.
@@ -31,7 +33,7 @@ pub(crate) struct ShowArgs {
     /// An index or a range of a dimension, such as time=0 or lat=10:20; negative numbers count from the end. May be repeated.
     #[arg(long, value_name = "DIM=INDEX", value_delimiter = ',', allow_hyphen_values = true)]
     select: Vec<String>,
-    /// Write a PNG file instead of drawing in the terminal.
+    /// Write a file instead of drawing in the terminal: a picture (.png) or text (.txt), as its name says.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Colours for the middle 96 % of the values, so that a few extremes do not hide the rest.
@@ -45,16 +47,40 @@ pub(crate) struct ShowArgs {
     colors: String,
 }
 
-fn say(e: impl Into<chunkwise::Error>) -> Report {
-    let e: chunkwise::Error = e.into();
-    miette!("{e}")
-}
-
 fn limits(text: &str) -> Result<(f64, f64), Report> {
     let parts = text.split_once(':').and_then(|(a, b)| Some((a.trim().parse::<f64>().ok()?, b.trim().parse::<f64>().ok()?)));
     parts
         .filter(|(a, b)| a.is_finite() && b.is_finite() && a < b)
-        .ok_or_else(|| miette!("'{text}' is not a range; write LOW:HIGH with two numbers, the lower one first"))
+        .ok_or_else(|| refuse!("'{text}' is not a range; write LOW:HIGH with two numbers, the lower one first"))
+}
+
+/// What is written to a file.
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    Png,
+    Text,
+}
+
+impl Format {
+    /// What a file's name ends in.
+    const ENDINGS: [(&str, Format); 2] = [("png", Format::Png), ("txt", Format::Text)];
+
+    fn of(file: &Path) -> Result<Format, Report> {
+        let ending = file.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        Format::ENDINGS.into_iter().find(|(e, _)| *e == ending).map(|(_, f)| f).ok_or_else(|| {
+            let what = if ending.is_empty() {
+                "has no ending that names a format".into()
+            } else {
+                format!("would be a .{ending} file, which is not supported")
+            };
+            refuse!("'{}' {what}; write .png for a picture or .txt for text", file.display())
+        })
+    }
+}
+
+/// The units of an array.
+fn units(meta: &ArrayMeta) -> Option<&str> {
+    meta.attributes.get("units").and_then(|v| v.as_str()).filter(|t| !t.is_empty())
 }
 
 /// The array's name, what it is, and where the slice lies.
@@ -64,7 +90,7 @@ fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     if let Some(long) = text("long_name").or(text("standard_name")) {
         out = format!("{out}: {long}");
     }
-    if let Some(units) = text("units") {
+    if let Some(units) = units(meta) {
         out = format!("{out} [{units}]");
     }
     for (k, i) in &slice.fixed {
@@ -95,8 +121,22 @@ fn caption(cells: &Cells, slice: &Slice) -> String {
     format!("{}{how}, least {}, greatest {}", shape.join(" x "), number(low), number(high))
 }
 
-pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
+/// What programs are told of what is shown.
+fn document(subject: &Subject<'_>, url: &Location, slice: &Slice, file: Option<&Path>) -> serde_json::Value {
+    let cells = subject.cells;
+    let end = |v: &[f64], of: fn(f64, f64) -> f64| Some(v.iter().copied().fold(f64::NAN, of)).filter(|v| !v.is_nan());
+    json!({
+        "url": url.to_string(), "title": subject.title, "units": subject.units,
+        "shape": slice.kept.iter().map(|k| k.len).collect::<Vec<_>>(), "dims": slice.kept.iter().map(|k| &k.name).collect::<Vec<_>>(),
+        "least": end(&cells.low, f64::min), "greatest": end(&cells.high, f64::max), "sampled": cells.sampled,
+        "output": file.map(|f| f.display().to_string()),
+    })
+}
+
+pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
     let chosen = args.range.as_deref().map(limits).transpose()?;
+    // Before anything is read.
+    let format = args.output.as_deref().map(Format::of).transpose()?;
     let at = Location::parse(&args.url, None).map_err(say)?;
     let meta = open_array(&at).map_err(say)?;
     let slice = select::parse(&args.select, &meta)?;
@@ -104,13 +144,17 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
     if lengths.is_empty() {
         let cells = sample::sample(&at, &meta, &slice, [1, 1]).map_err(say)?;
         if args.output.is_some() {
-            return Err(miette!("a single element is no picture; leave a dimension, or leave out -o"));
+            return Err(refuse!("a single element is no picture; leave a dimension, or leave out -o"));
         }
-        outln!("{} = {}", title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
+        let (title, value) = (title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
+        match as_json {
+            true => outln!("{}", json!({ "url": at.to_string(), "title": title, "units": units(&meta), "value": value })),
+            false => outln!("{title} = {value}"),
+        }
         return Ok(());
     }
-    let screen = Screen::new();
-    let most = if args.output.is_some() { figure::most(&lengths) } else { screen.most(&lengths) };
+    let screen = if args.output.is_some() { Screen::page() } else { Screen::new() };
+    let most = if format == Some(Format::Png) { figure::most(&lengths) } else { screen.most(&lengths) };
     let cells = sample::sample(&at, &meta, &slice, most).map_err(say)?;
     // A line shows the least and the greatest element of a cell, a map its mean.
     let range = if lengths.len() == 1 && !args.robust {
@@ -124,13 +168,32 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Report> {
         None => Scale::new(if lengths.len() == 1 { "viridis" } else { &args.colors }, range.unwrap_or((0.0, 0.0)), false),
     };
     let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
-    let subject = Subject { title: title(&at, &meta, &slice), caption: caption(&cells, &slice), cells: &cells, axes: &axes, scale: &scale };
-    let Some(file) = &args.output else {
-        out!("{}", terminal::draw(&subject, &lengths, &screen).unwrap_or_default());
-        return Ok(());
+    let subject = Subject {
+        title: title(&at, &meta, &slice),
+        caption: caption(&cells, &slice),
+        units: units(&meta),
+        cells: &cells,
+        axes: &axes,
+        scale: &scale,
     };
-    let canvas = if lengths.len() == 1 { figure::line(&subject) } else { figure::map(&subject) };
-    let data = canvas.map(|c| c.png()).transpose().map_err(|e| miette!("the picture cannot be encoded: {e}"))?.unwrap_or_default();
-    std::fs::write(file, data).map_err(|e| miette!("cannot write '{}': {e}", file.display()))?;
+    let text = || terminal::draw(&subject, &lengths, &screen).unwrap_or_default();
+    let data = match format {
+        Some(Format::Png) => {
+            let canvas = if lengths.len() == 1 { figure::line(&subject) } else { figure::map(&subject) };
+            canvas.map(|c| c.png()).transpose().map_err(|e| miette!("the picture cannot be encoded: {e}"))?.unwrap_or_default()
+        }
+        Some(Format::Text) => text().into_bytes(),
+        None if as_json => Vec::new(),
+        None => {
+            out!("{}", text());
+            return Ok(());
+        }
+    };
+    if let Some(file) = &args.output {
+        std::fs::write(file, data).map_err(|e| miette!("cannot write '{}': {e}", file.display()))?;
+    }
+    if as_json {
+        outln!("{}", document(&subject, &at, &slice, args.output.as_deref()));
+    }
     Ok(())
 }

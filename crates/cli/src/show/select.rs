@@ -1,7 +1,8 @@
 //! Which part of an array is shown: `DIM=INDEX` drops a dimension, `DIM=FROM:TO` keeps a part of it.
 
+use crate::failure::refuse;
 use chunkwise::storage::ArrayMeta;
-use miette::{Report, miette};
+use miette::Report;
 
 /// A dimension that is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +40,7 @@ fn list(meta: &ArrayMeta) -> String {
 
 /// An index as Python counts: negative from the end.
 fn index(text: &str, kept: &Kept) -> Result<i128, Report> {
-    let i: i128 = text.trim().parse().map_err(|_| miette!("'{}' is not an index of dimension '{}'", text.trim(), kept.name))?;
+    let i: i128 = text.trim().parse().map_err(|_| refuse!("'{}' is not an index of dimension '{}'", text.trim(), kept.name))?;
     Ok(if i < 0 { i + i128::from(kept.len) } else { i })
 }
 
@@ -48,33 +49,33 @@ pub(super) fn parse(selections: &[String], meta: &ArrayMeta) -> Result<Slice, Re
         .map(|axis| (Kept { axis, name: name_of(meta, axis), start: 0, len: meta.shape[axis] }, None, false))
         .collect();
     for text in selections.iter().filter(|t| !t.trim().is_empty()) {
-        let (name, range) = text.split_once('=').ok_or_else(|| miette!("'{text}': write DIM=INDEX or DIM=FROM:TO, such as time=0"))?;
+        let (name, range) = text.split_once('=').ok_or_else(|| refuse!("'{text}': write DIM=INDEX or DIM=FROM:TO, such as time=0"))?;
         let name = name.trim();
         let number = name.parse().unwrap_or(usize::MAX);
         let found = all.iter().position(|(k, ..)| k.name == name).or_else(|| all.get(number).map(|_| number));
         let Some((kept, fixed, seen)) = found.and_then(|i| all.get_mut(i)) else {
-            return Err(miette!("there is no dimension '{name}'; the array has {}", list(meta)));
+            return Err(refuse!("there is no dimension '{name}'; the array has {}", list(meta)));
         };
         if std::mem::replace(seen, true) {
-            return Err(miette!("dimension '{name}' is selected twice"));
+            return Err(refuse!("dimension '{name}' is selected twice"));
         }
         let n = i128::from(kept.len);
         match range.split_once(':') {
             None => {
                 let i = index(range, kept)?;
                 if !(0..n).contains(&i) {
-                    return Err(miette!("index {} is out of bounds for dimension '{name}' of length {n}", range.trim()));
+                    return Err(refuse!("index {} is out of bounds for dimension '{name}' of length {n}", range.trim()));
                 }
                 *fixed = Some(i as u64);
             }
             Some((_, to)) if to.contains(':') => {
-                return Err(miette!("'{text}': a step is not possible here; large slices are thinned out to fit the picture"));
+                return Err(refuse!("'{text}': a step is not possible here; large slices are thinned out to fit the picture"));
             }
             Some((from, to)) => {
                 let end = |t: &str, default: i128| if t.trim().is_empty() { Ok(default) } else { index(t, kept) };
                 let (from, to) = (end(from, 0)?.clamp(0, n), end(to, n)?.clamp(0, n));
                 if from >= to {
-                    return Err(miette!("'{text}' selects nothing of dimension '{name}' of length {n}"));
+                    return Err(refuse!("'{text}' selects nothing of dimension '{name}' of length {n}"));
                 }
                 (kept.start, kept.len) = (from as u64, (to - from) as u64);
             }
@@ -97,11 +98,11 @@ pub(super) fn parse(selections: &[String], meta: &ArrayMeta) -> Result<Slice, Re
     }
     fixed.sort_by_key(|(k, _)| k.axis);
     if let Some(k) = kept.iter().find(|k| k.len == 0) {
-        return Err(miette!("there is nothing to show: dimension '{}' has length 0", k.name));
+        return Err(refuse!("there is nothing to show: dimension '{}' has length 0", k.name));
     }
     if kept.len() > 2 {
         let first: Vec<String> = kept[..kept.len() - 2].iter().map(|k| format!("--select {}=0", k.name)).collect();
-        return Err(miette!(
+        return Err(refuse!(
             "a picture has one or two dimensions, and {} are left of {}; choose one index of the others, for instance with {}",
             kept.len(),
             list(meta),

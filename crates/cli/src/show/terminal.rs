@@ -30,6 +30,11 @@ impl Screen {
         Screen { width: width.clamp(24, 240), height: height.clamp(12, 100), colour }
     }
 
+    /// Of a text file.
+    pub fn page() -> Screen {
+        Screen { width: 100, height: 40, colour: false }
+    }
+
     /// How many rows and columns it shows of a slice of this shape.
     pub fn most(&self, shape: &[u64]) -> [u64; 2] {
         let (lines, letters) = (self.height.saturating_sub(6), self.width.saturating_sub(14));
@@ -121,12 +126,12 @@ fn map(subject: &Subject<'_>, lengths: &[u64], colour: bool) -> Option<String> {
         out.push('\n');
     }
     let _ = writeln!(out, "{}", below(across, margin, columns, *wide));
-    let _ = writeln!(out, "{}{}", " ".repeat(margin), legend(scale, columns.clamp(9, 40), colour));
+    let _ = writeln!(out, "{}{}", " ".repeat(margin), legend(scale, columns.clamp(9, 40), colour, subject.units));
     Some(out)
 }
 
 /// The scale in one line, from the least to the greatest value.
-fn legend(scale: &Scale, width: usize, colour: bool) -> String {
+fn legend(scale: &Scale, width: usize, colour: bool, units: Option<&str>) -> String {
     let mut bar = String::new();
     if colour {
         for i in 0..width {
@@ -136,7 +141,8 @@ fn legend(scale: &Scale, width: usize, colour: bool) -> String {
     } else {
         bar.extend(RAMP);
     }
-    format!("{} {bar} {}", number(scale.low), number(scale.high))
+    let units = units.map(|u| format!(" {u}")).unwrap_or_default();
+    format!("{} {bar} {}{units}", number(scale.low), number(scale.high))
 }
 
 /// Dots that are set, for braille or plain characters.
