@@ -201,3 +201,97 @@ def test_show_names_the_units(folder):
     chunkwise("show", folder / "bare.zarr/x", "-o", folder / "without.png").ok()
     bar = lambda name: (np.asarray(Image.open(folder / name).convert("L"))[58:74, -110:] < 128).sum()  # noqa: E731
     assert bar("with.png") > 20 and bar("without.png") == 0
+
+
+# Pipeline files in YAML
+
+GOOD = """\
+inputs:
+  x: in.zarr/x
+arrays:
+  y: mean(x, dim="time")
+outputs:
+  out.zarr/y:
+    array: y
+    chunks: {space: 10}
+"""
+
+MISTAKES = {
+    "too far in": ("  x: in.zarr/x\n", "  x: in.zarr/x\n   z: in.zarr/x\n", 3, ["line 3", "3 spaces", "line 2", "2 spaces"], "indent 'z'"),
+    "not far enough": ("  x: in.zarr/x\n", "  x: in.zarr/x\n z: in.zarr/x\n", 3, ["line 3", "1 space", "(0, 2)"], "same column"),
+    "nested too far": ("    chunks", "      chunks", 8, ["line 8", "6 spaces", "4 spaces"], "indent 'chunks'"),
+    "not indented": ("  x: in", "x: in", 2, ["unknown key 'x'"], "belongs to 'inputs'"),
+    "a tab": ("  x: in", "\tx: in", 2, ["tab", "only spaces"], "write spaces"),
+    "a tab deeper": ("    chunks", "    \tchunks", 8, ["tab"], "write spaces"),
+    "no space": ("x: in.zarr/x", "x:in.zarr/x", 2, ["'inputs' must be a mapping"], "write `x: in.zarr/x`"),
+    "no space later": ("  x: in.zarr/x\n", "  x: in.zarr/x\n  z:in.zarr/x\n", 3, ["line 3", "no space after the colon"], "write `z: in.zarr/x`"),
+    "no colon": ("x: in.zarr/x", "x in.zarr/x", 2, ["'inputs' must be a mapping"], "write `x: in.zarr/x`"),
+    "no colon later": ("  x: in.zarr/x\n", "  x: in.zarr/x\n  z in.zarr/x\n", 3, ["line 3", "no colon after the name"], "write `z: in.zarr/x`"),
+    "an equals sign": ("  x: in.zarr/x\n", "  x: in.zarr/x\n  z = in.zarr/x\n", 3, ["line 3", "no colon"], "write `z: in.zarr/x`"),
+    "a list": ("  x: in", "  - x: in", 2, ["'inputs' must be a mapping, not a list"], "`NAME: VALUE`"),
+    "a list of outputs": ("  out.zarr/y:\n    array: y\n    chunks: {space: 10}", "  - out.zarr/y: y", 6, ["'outputs' must be a mapping, not a list"], "`NAME: VALUE`"),
+    "a section twice": ("arrays:", "inputs:\n  z: in.zarr/x\narrays:", 3, ["'inputs' is given twice"], None),
+    "a name twice": ("  x: in.zarr/x\n", "  x: in.zarr/x\n  x: in.zarr/x\n", 3, ["'x' is defined twice"], None),
+    "an output twice": ("outputs:\n", "outputs:\n  out.zarr/y: x\n", 7, ["'out.zarr/y' is given twice"], None),
+    "a star": ("y: mean", "y: *mean", 4, ["begins with *", "quotes"], """`y: '*mean(x, dim="time")'`"""),
+    "per cent": ("y: mean", "y: %mean", 4, ["begins with %", "quotes"], "`y: '%mean"),
+    "a list before an operator": ('mean(x, dim="time")', "[1, 2] + x", 4, ["takes what begins with [ for a list"], "`y: '[1, 2] + x'`"),
+    "a brace": ('mean(x, dim="time")', "{x}", 4, ["must be text, not a mapping"], "'{x}'"),
+    "a text before an operator": ('mean(x, dim="time")', '"a" == x', 4, ["text in quotes"], """`y: '"a" == x'`"""),
+    "a block": ('mean(x, dim="time")', "> x", 4, ["begins with >"], "`y: '> x'`"),
+    "an exclamation mark": ('mean(x, dim="time")', "!x", 4, ["begins with & or !"], "quotes"),
+    "a second colon": ('mean(x, dim="time")', "x[time: 0]", 4, ["second colon"], "`y: 'x[time: 0]'`"),
+    "two keys in a line": ("inputs:\n  x: in", "inputs: x: in", 1, ["second colon"], "`x:` on a line of its own"),
+    "an open brace": ("10}", "10", 8, ["the bracket { is not closed"], "add a }"),
+    "an open quote": ("in.zarr/x", '"in.zarr/x', 2, ['the quote " is not closed'], 'add a "'),
+    "an open parenthesis": ('"time")', '"time"', 4, ["parenthesis is not closed"], "add a ')'"),
+    "a section by another name": ("inputs:", "input:", 1, ["unknown key 'input'"], "did you mean 'inputs'?"),
+    "a key of an output": ("chunks:", "chunk:", 8, ["unknown key 'chunk'"], "did you mean 'chunks'?"),
+    "a key of the spec": ("outputs:", "spec:\n  alowed_mem: 1GB\noutputs:", 6, ["unknown key 'alowed_mem'"], "did you mean 'allowed_mem'?"),
+    "no expression": ('mean(x, dim="time")', "", 4, ["must be text, not nothing"], "after the colon"),
+    "an attribute twice": ("{space: 10}", "{space: 10}\n    attributes: {a: 1, a: 2}", 9, ["attribute 'a' is given twice"], None),
+}
+
+
+def test_the_pipeline_without_mistakes(folder):
+    (folder / "p.yaml").write_text(GOOD)
+    chunkwise("run", folder / "p.yaml", "--work-dir", folder / "work").ok()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_in_yaml(folder, mistake):
+    before, after, line, said, hint = MISTAKES[mistake]
+    assert GOOD.count(before) == 1 or mistake in ("an open quote",), mistake
+    (folder / "p.yaml").write_text(GOOD.replace(before, after, 1))
+    done = chunkwise("plan", folder / "p.yaml", "--json")
+    found = error(done, "pipeline", 2)
+    for part in said:
+        assert part in found["message"], found
+    assert found["where"]["line"] == line, found
+    assert (hint is None) == ("hint" not in found) and (hint or "") in found.get("hint", ""), found
+    # People see the line itself.
+    assert GOOD.replace(before, after, 1).splitlines()[line - 1].strip().replace("\t", "") in done.stderr.replace("│", ""), done.stderr
+
+
+def test_advice_of_yaml_mistakes_is_right(folder):
+    """Where a message says what to write, writing it helps."""
+    for before, after, advice in [("x: in.zarr/x", "x:in.zarr/x", "x: in.zarr/x"), ("x: in.zarr/x", "x in.zarr/x", "x: in.zarr/x")]:
+        (folder / "p.yaml").write_text(GOOD.replace(before, after, 1))
+        assert advice in error(chunkwise("plan", folder / "p.yaml", "--json"), "pipeline", 2)["hint"]
+        (folder / "p.yaml").write_text(GOOD.replace(before, advice, 1))
+        chunkwise("plan", folder / "p.yaml").ok()
+
+
+def test_no_text_breaks_the_advice(folder):
+    rng = np.random.default_rng()
+    seed = int(rng.integers(2**32))
+    rng = np.random.default_rng(seed)
+    alphabet = list("\t :-[]{}'\"#*&!%@`|>é\n\r,x0")
+    for _ in range(60):
+        text = GOOD
+        for _ in range(int(rng.integers(1, 4))):
+            at = int(rng.integers(len(text)))
+            text = text[:at] + str(rng.choice(alphabet)) * int(rng.integers(0, 3)) + text[at + int(rng.integers(0, 2)) :]
+        (folder / "p.yaml").write_text(text)
+        done = chunkwise("plan", folder / "p.yaml", "--json")
+        assert "panicked" not in done.stderr and done.code in (0, 2), (seed, text, done.stderr)

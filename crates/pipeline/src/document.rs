@@ -4,7 +4,7 @@
 //! order of arrays. It stops at the first mistake, and says where in the file it is.
 
 use crate::node::{Data, Node, read};
-use crate::{Expr, PipelineError, Spanned, SyntaxError, parse_expr, parser::RESERVED, suggest};
+use crate::{Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, parse_expr, parser::RESERVED, suggest};
 use chunkwise_types::{ByteSize, StoreOptions, secret_field};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -359,7 +359,15 @@ impl Reader<'_> {
                 Ok(entries)
             }
             Data::Null => Ok(&[]),
-            _ => Err(self.wrong(node, what, "a mapping")),
+            Data::Seq(_) => {
+                Err(self.wrong(node, what, "a mapping").with_help("leave out the '-' and the brackets: each line is `NAME: VALUE`"))
+            }
+            Data::Str => {
+                let line = self.text.get(node.span.clone()).unwrap_or(&node.raw).lines().next().unwrap_or_default();
+                let help = no_pair(line).map(|(message, _, help)| format!("{message}: {help}"));
+                Err(self.wrong(node, what, "a mapping").with_help_opt(help))
+            }
+            _ => Err(self.wrong(node, what, "a mapping").with_help("each line below it is `NAME: VALUE`")),
         }
     }
 
@@ -368,7 +376,14 @@ impl Reader<'_> {
         let mut out: Vec<(&'static str, &Node)> = Vec::new();
         for (k, v) in self.map(node, what)? {
             let Some(key) = known.iter().find(|n| **n == k.raw) else {
-                let help = did_you_mean(suggest(&k.raw, known.iter().copied())).unwrap_or(format!("known keys: {}", known.join(", ")));
+                let empty = out.last().filter(|(_, v)| v.data == Data::Null).map(|(above, _)| *above);
+                let help = match (suggest(&k.raw, known.iter().copied()), empty) {
+                    (Some(s), _) => format!("did you mean '{s}'?"),
+                    (None, Some(above)) => {
+                        format!("indent it by two spaces more if it belongs to '{above}'; known keys: {}", known.join(", "))
+                    }
+                    (None, None) => format!("known keys: {}", known.join(", ")),
+                };
                 return Err(self.error(&k.span, format!("unknown key '{}' in {what}", k.raw), "not a known key").with_help(help));
             };
             if out.iter().any(|(n, _)| n == key) {
@@ -405,7 +420,14 @@ impl Reader<'_> {
     fn expression(&self, node: &Node) -> Result1<(Spanned<String>, Expr, TextMap)> {
         if matches!(node.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
             let e = self.wrong(node, "an expression", "text");
-            return Err(e.with_help("put an expression that begins with [ or { in quotes"));
+            let written = self.text.get(node.span.clone()).unwrap_or_default().trim();
+            return Err(e.with_help(match node.data {
+                Data::Null => "write an expression after the colon, such as mean(x)".to_string(),
+                _ if written.starts_with(['[', '{']) && !written.contains('\n') => {
+                    format!("put an expression that begins with [ or {{ in quotes: {}", quoted(written))
+                }
+                _ => "an expression is written in one value, such as `name: mean(x)`".to_string(),
+            }));
         }
         let map = TextMap::new(self.text, node);
         let expr = parse_expr(&node.raw).map_err(|SyntaxError { message, span, help }| {
@@ -444,7 +466,13 @@ impl Reader<'_> {
                     "shards" => shards = Some(self.chunks(v, key)?),
                     "codec" => codec = Some(self.string(v, "'codec'")?),
                     "dims" => dims = Some(self.dims(v)?),
-                    _ => attributes = self.map(v, "'attributes'")?.iter().map(|(k, v)| (k.raw.clone(), v.to_json())).collect(),
+                    _ => {
+                        for (k, v) in self.map(v, "'attributes'")? {
+                            if attributes.insert(k.raw.clone(), v.to_json()).is_some() {
+                                return Err(self.error(&k.span, format!("the attribute '{}' is given twice", k.raw), "given again here"));
+                            }
+                        }
+                    }
                 }
             }
         } else {

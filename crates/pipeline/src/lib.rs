@@ -17,6 +17,7 @@ pub mod document;
 pub mod error;
 mod functions;
 mod lexer;
+mod mistakes;
 pub mod node;
 pub mod parser;
 

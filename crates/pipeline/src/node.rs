@@ -2,7 +2,7 @@
 //!
 //! YAML is read from saphyr's parser *events*, not its loader, because the loader forgets duplicate keys and the spans of keys.
 
-use crate::{Format, PipelineError, parser::MAX_BYTES, parser::MAX_DEPTH};
+use crate::{Format, PipelineError, mistakes, parser::MAX_BYTES, parser::MAX_DEPTH};
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::ops::Range;
 
@@ -185,7 +185,7 @@ fn yaml(text: &str, source: &str, shifts: &[(usize, usize)]) -> Result<Node, Pip
     for event in Parser::new_from_str(source) {
         let (event, mark) = event.map_err(|e| {
             let at = byte(e.marker().index());
-            PipelineError::new(text, at..at, format!("not valid YAML: {}", e.info()), "here")
+            mistakes::explain(text, at, e.info())
         })?;
         let start = byte(mark.start.index());
         let span = start..byte(mark.end.index()).max(start);
@@ -194,7 +194,10 @@ fn yaml(text: &str, source: &str, shifts: &[(usize, usize)]) -> Result<Node, Pip
         let done = match event {
             Event::Scalar(value, style, anchor, tag) => {
                 if anchor != 0 || tag.is_some() {
-                    return refuse("anchors and tags are not supported", "write the value without & and !");
+                    return refuse(
+                        "a value that begins with & or ! is an anchor or a tag, which are not supported",
+                        "put it in quotes, or write it without & and !",
+                    );
                 }
                 let data = if style == ScalarStyle::Plain { plain(&value) } else { Data::Str };
                 Node { data, raw: value.into_owned(), span }
