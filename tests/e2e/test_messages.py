@@ -1,6 +1,7 @@
 """What people and programs are told when something is wrong: messages, JSON, exit codes, and what is said before anything runs."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -295,3 +296,68 @@ def test_no_text_breaks_the_advice(folder):
         (folder / "p.yaml").write_text(text)
         done = chunkwise("plan", folder / "p.yaml", "--json")
         assert "panicked" not in done.stderr and done.code in (0, 2), (seed, text, done.stderr)
+
+
+# Places that cannot be used, found before anything runs
+
+
+# Root may do everything, unless it gives that up.
+SOMEBODY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+@pytest.fixture
+def owned(folder):
+    (folder / "out").mkdir()
+    pipeline(folder, outputs={"out/y.zarr": "y"}, work_dir=str(folder / "work"))
+    yield folder
+    for p in folder.rglob("*"):
+        if p.is_dir():
+            p.chmod(0o755)
+
+
+def refused_at_once(folder, kind, what, place):
+    done = chunkwise("run", folder / "pipeline.json", "--json", prefix=SOMEBODY)
+    found = error(done, kind, 2)
+    assert what in found["message"] and str(place) in found["message"], found
+    assert "nothing was computed" in found["message"]
+    assert not list(folder.glob("work/*/events*")) and not (folder / "out/y.zarr/c").exists()
+    return found
+
+
+def test_an_output_that_cannot_be_written(owned):
+    (owned / "out").chmod(0o555)
+    found = refused_at_once(owned, "permission_denied", "an output cannot be written", owned / "out")
+    assert found["where"]["url"] == str(owned / "out/y.zarr") and "ermission denied" in found["message"]
+    (owned / "out").chmod(0o755)
+    chunkwise("run", owned / "pipeline.json", prefix=SOMEBODY).ok()
+
+
+def test_an_output_below_a_file(owned):
+    (owned / "out").rmdir()
+    (owned / "out").write_text("a file")
+    assert "is a file" in refused_at_once(owned, "permission_denied", "an output cannot be written", owned / "out")["message"]
+
+
+def test_what_would_be_replaced_stays(owned):
+    """It is found before anything is deleted."""
+    chunkwise("run", owned / "pipeline.json", prefix=SOMEBODY).ok()
+    for p in (owned / "in.zarr/x/c").rglob("*"):
+        if p.is_file():
+            p.chmod(0o000)
+    done = chunkwise("run", owned / "pipeline.json", "--overwrite", "--json", prefix=SOMEBODY)
+    found = error(done, "permission_denied", 2)
+    assert "an input cannot be read" in found["message"] and str(owned / "in.zarr/x/c") in found["message"]
+    assert "chunks are there and whole" in chunkwise("verify", owned / "out/y.zarr").ok().stdout
+
+
+def test_a_work_directory_that_cannot_be_written(owned):
+    (owned / "work").mkdir(mode=0o555)
+    refused_at_once(owned, "permission_denied", "the work directory cannot be written", owned / "work")
+
+
+@pytest.mark.parametrize("locked", ["c", "c/2"])
+def test_an_input_that_cannot_be_read(owned, locked):
+    folders = [owned / "in.zarr/x" / locked] if locked == "c" else list((owned / "in.zarr/x/c").iterdir())
+    for p in folders:
+        p.chmod(0o000)
+    refused_at_once(owned, "permission_denied", "an input cannot be read", owned / "in.zarr/x/c")

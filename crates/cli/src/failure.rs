@@ -161,6 +161,8 @@ fn of_run(e: &RunError) -> Facts {
         RunError::Task { source, outputs } => Facts { resumable: !outputs.is_empty(), ..of_task(source) },
         RunError::Executor(_) => Facts::new("executor", "permanent"),
         RunError::Running { url, .. } => Facts::new("running", "transient").at("url", url.as_str()),
+        RunError::Place { source, .. } if source.is_transient() => of_storage(source),
+        RunError::Place { source, .. } => Facts { class: "refused", ..of_storage(source) },
         RunError::Storage(e) => of_storage(e),
         RunError::Incomplete { array, .. } => {
             Facts { resumable: true, ..Facts::new("incomplete", "permanent") }.at("array", array.as_str())

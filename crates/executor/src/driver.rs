@@ -11,7 +11,7 @@ use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::{Store, at_once};
+use chunkwise_storage::{Store, at_once, check_readable, check_writable};
 use chunkwise_task::{TaskContext, TaskError};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -98,12 +98,30 @@ fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
     Ok(Store::open(&ctx.run_dir)?.get(OVERWRITES)?.is_some())
 }
 
+/// Makes sure that inputs can be read and outputs written: rather now than after hours.
+fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
+    let input = |source| RunError::Place { what: "an input cannot be read", source };
+    let output = |source| RunError::Place { what: "an output cannot be written", source };
+    let mut remote = Vec::new();
+    for (name, array) in &ctx.plan.arrays {
+        let at = ctx.array_location(name);
+        match array.role {
+            ArrayRole::Input => check_readable(at).map_err(input)?,
+            ArrayRole::Output if at.is_remote() => remote.push(at),
+            ArrayRole::Output => check_writable(at).map_err(output)?,
+            ArrayRole::Intermediate => {}
+        }
+    }
+    at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
+}
+
 /// Prepares outputs and the folder of a run.
 pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
     let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
     let (done, have) = if resumed {
+        permitted(ctx)?;
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
         store.delete(CANCELLED)?;
         resume::finished(ctx, read_reports(&ctx.run_dir)?)?
@@ -122,6 +140,7 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
             }
         }
         // Before anything is deleted or computed.
+        permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
         // And what is left of another run of this plan.
         replaced.push(None);
@@ -179,6 +198,10 @@ impl Driver {
     ) -> Result<RunReport, RunError> {
         let started = Instant::now();
         let plan = &ctx.plan;
+        // Of stores elsewhere, the lease says it.
+        if !ctx.run_dir.is_remote() {
+            check_writable(&ctx.run_dir).map_err(|source| RunError::Place { what: "the work directory cannot be written", source })?;
+        }
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };

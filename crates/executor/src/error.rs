@@ -12,6 +12,14 @@ pub enum RunError {
         /// Its URL.
         url: String,
     },
+    /// A place that the run needs cannot be used.
+    #[error("{what}: {source}; nothing was computed")]
+    Place {
+        /// What it is for.
+        what: &'static str,
+        /// Why.
+        source: StorageError,
+    },
     /// The outputs do not fit into a group that is there.
     #[error("the outputs cannot go into the group '{url}': {detail}")]
     Group {

@@ -98,7 +98,8 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Failure {
         let kind = match &e {
             RunError::OutputExists { .. } | RunError::Running { .. } => REFUSED,
-            RunError::Storage(s) => storage_kind(s),
+            RunError::Place { source, .. } if !source.is_transient() => REFUSED,
+            RunError::Place { source: s, .. } | RunError::Storage(s) => storage_kind(s),
             RunError::Task { source, .. } => task_kind(source),
             _ => PERMANENT,
         };
