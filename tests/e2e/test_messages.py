@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -361,3 +362,101 @@ def test_an_input_that_cannot_be_read(owned, locked):
     for p in folders:
         p.chmod(0o000)
     refused_at_once(owned, "permission_denied", "an input cannot be read", owned / "in.zarr/x/c")
+
+
+# An edited pipeline with --resume
+
+
+WRITTEN = """
+inputs: {x: in.zarr/x}
+parameters: {k: 2}
+arrays:
+  y: x + k
+  z: y * y
+outputs:
+  out.zarr/z: {array: z, codec: zstd, chunks: {time: 10, space: 30}}
+spec: {allowed_mem: 300MB, workers: 2, work_dir: work}
+"""
+
+
+@pytest.fixture
+def unfinished(folder):
+    """A run that has failed at its last chunk, which is whole now."""
+    chunk = folder / "in.zarr/x/c/3/0"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[:100])
+    file = folder / "p.yaml"
+    file.write_text(WRITTEN)
+    chunkwise("run", file, "--workers", 1).failed("c/3/0", "--resume")
+    chunk.write_bytes(whole)
+    assert list((folder / "out.zarr/z").rglob("c/*/*"))
+    return file
+
+
+EDITS = {
+    "an expression": ("y * y", "y * k", ["array z was `y * y`, is `y * k`"]),
+    "a parameter": ("{k: 2}", "{k: 3}", ["parameter k was `2`, is `3`"]),
+    "a new array": ("  y: x + k", "  y: x + w\n  w: k * 2", ["array y was `x + k`, is `x + w`", "array w is new: `k * 2`"]),
+    "the budget": ("300MB", "200MB", ["the allowed memory was 300.0 MB, is 200.0 MB"]),
+    "workers": ("workers: 2", "workers: 3", ["planned for 2 tasks at once, is for 3"]),
+    "chunks": ("{time: 10", "{time: 20", ["out.zarr/z': the chunk shape was 10 x 30, is 20 x 30"]),
+    "the codec": ("codec: zstd", "codec: gzip", ["out.zarr/z': the codec was zstd, level 3, is gzip, level 5"]),
+    "the input": ("in.zarr/x", "other.zarr/x", ["input x was `in.zarr/x`, is `other.zarr/x`"]),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_resume_says_what_was_edited(unfinished, edit):
+    before, after, said = EDITS[edit]
+    folder = unfinished.parent
+    write_array(folder / "other.zarr/x", values(2, (40, 30), "float64"), (10, 30), ["time", "space"])
+    text = unfinished.read_text()
+    assert text.count(before) == 1
+    unfinished.write_text(text.replace(before, after))
+    found = error(chunkwise("run", unfinished, "--resume", "--json"), "pipeline_changed", 2)
+    assert len(found["where"]["changes"]) == len(said), found
+    for part in said:
+        assert any(part in change for change in found["where"]["changes"]) and part in found["message"], found
+    assert "--overwrite" in found["message"] and found["where"]["url"] == str(folder / "out.zarr/z")
+    assert found["where"]["run"] in found["message"]
+    # What it says to do works: undone, the run goes on, and --overwrite begins anew.
+    unfinished.write_text(text)
+    assert chunkwise("run", unfinished, "--resume", "--json").ok().report["skipped"] > 0
+    unfinished.write_text(text.replace(before, after))
+    chunkwise("run", unfinished, "--overwrite").ok()
+
+
+def test_resume_with_another_budget_on_the_command_line(unfinished):
+    found = error(chunkwise("run", unfinished, "--resume", "--allowed-mem", "1GB", "--json"), "pipeline_changed", 2)
+    assert found["where"]["changes"] == ["the allowed memory was 300.0 MB, is 1.0 GB"]
+
+
+def test_resume_with_another_shape_of_the_input(unfinished):
+    folder = unfinished.parent
+    shutil.rmtree(folder / "in.zarr/x")
+    write_array(folder / "in.zarr/x", values(1, (50, 30), "float32"), (10, 30), ["time", "space"])
+    changes = " ".join(error(chunkwise("run", unfinished, "--resume", "--json"), "pipeline_changed", 2)["where"]["changes"])
+    assert "in.zarr/x': the shape was 40 x 30, is 50 x 30" in changes and "the dtype was float64, is float32" in changes, changes
+
+
+def test_resume_in_another_work_directory(unfinished):
+    found = error(chunkwise("run", unfinished, "--resume", "--work-dir", unfinished.parent / "elsewhere", "--json"), "no_run", 2)
+    assert "--work-dir" in found["message"] and str(unfinished.parent / "elsewhere") in found["message"]
+
+
+def test_resume_of_what_left_no_chunk(unfinished):
+    """Nothing is in the way, so everything is computed, and why is said."""
+    shutil.rmtree(unfinished.parent / "out.zarr")
+    unfinished.write_text(unfinished.read_text().replace("y * y", "y * k"))
+    done = chunkwise("run", unfinished, "--resume").ok()
+    assert "nothing of run" in done.stderr and "array z was `y * y`, is `y * k`" in done.stderr
+    assert "(0 done before)" in done.stderr
+
+
+def test_resume_without_the_words_of_a_pipeline(unfinished):
+    """Plans that were made elsewhere have no expressions: what is computed is compared."""
+    (definitions,) = unfinished.parent.glob("work/*/definitions.json")
+    definitions.unlink()
+    unfinished.write_text(unfinished.read_text().replace("y * y", "y * k"))
+    changes = error(chunkwise("run", unfinished, "--resume", "--json"), "pipeline_changed", 2)["where"]["changes"]
+    assert changes == [f"what is computed for '{unfinished.parent / 'out.zarr/z'}' has changed"]

@@ -34,6 +34,8 @@ pub struct Pipeline {
     pub session: Session,
     /// On what it is run, if nobody says otherwise.
     pub executor: ExecutorSpec,
+    /// What the file says, by what it is, such as `array y`: to say what has changed when a run is resumed.
+    pub definitions: BTreeMap<String, String>,
     /// What was left out of the inputs, and why: for the user to know.
     pub notes: Vec<String>,
 }
@@ -182,7 +184,27 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
     };
     let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
-    Ok(Pipeline { requests, session, executor, notes: inputs.notes })
+    Ok(Pipeline { requests, session, executor, definitions: definitions(doc), notes: inputs.notes })
+}
+
+/// Inputs, parameters, arrays and outputs as they are written.
+fn definitions(doc: &Document) -> BTreeMap<String, String> {
+    // Line breaks and spaces around them mean nothing.
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let value = |v: &ParameterValue| match v {
+        ParameterValue::Bool(b) => b.to_string(),
+        ParameterValue::Int(i) => i.to_string(),
+        ParameterValue::Float(f) => f.to_string(),
+        ParameterValue::Str(s) => s.clone(),
+    };
+    let inputs = doc.inputs.iter().map(|i| {
+        let cf = i.decode_cf.map(|on| format!(" (decode_cf: {on})")).unwrap_or_default();
+        (format!("input {}", i.name.value), format!("{}{cf}", i.url.value))
+    });
+    let parameters = doc.parameters.iter().map(|p| (format!("parameter {}", p.name.value), value(&p.value.value)));
+    let arrays = doc.arrays.iter().map(|a| (format!("array {}", a.name.value), flat(&a.text.value)));
+    let outputs = doc.outputs.iter().map(|o| (format!("output {}", o.url.value), flat(&o.array.value)));
+    inputs.chain(parameters).chain(arrays).chain(outputs).collect()
 }
 
 /// A codec by the name that people use.
@@ -204,6 +226,6 @@ impl Pipeline {
 
     /// A pipeline of arrays that were made without a file.
     pub fn of(session: Session, requests: Vec<Request>) -> Pipeline {
-        Pipeline { requests, session, executor: ExecutorSpec::default(), notes: Vec::new() }
+        Pipeline { requests, session, executor: ExecutorSpec::default(), definitions: BTreeMap::new(), notes: Vec::new() }
     }
 }

@@ -89,6 +89,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
         retries: flags.retries,
         task_timeout: flags.task_timeout,
         backup_share: flags.backups / 100.0,
+        definitions: pipeline.map(|p| p.definitions.clone()).unwrap_or_default(),
         ..RunOptions::default()
     };
     let mut progress = Progress::new(flags.json);

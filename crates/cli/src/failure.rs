@@ -156,6 +156,11 @@ fn of_planner(e: &PlannerError) -> Facts {
 fn of_run(e: &RunError) -> Facts {
     match e {
         RunError::OutputExists { url } => Facts::new("output_exists", "refused").at("url", url.as_str()),
+        RunError::Edited { url, run, changes, .. } => {
+            let facts = Facts::new("pipeline_changed", "refused").at("url", url.as_str());
+            facts.at("run", run.as_str()).at("changes", changes.clone())
+        }
+        RunError::NoRun { url, work_dir } => Facts::new("no_run", "refused").at("url", url.as_str()).at("work_dir", work_dir.as_str()),
         RunError::Group { url, .. } => Facts::new("labels", "refused").at("url", url.as_str()),
         RunError::Cancelled => Facts { resumable: true, ..Facts::new("cancelled", "cancelled") },
         RunError::Task { source, outputs } => Facts { resumable: !outputs.is_empty(), ..of_task(source) },

@@ -1,6 +1,7 @@
 //! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
 use crate::checksums::{self, Sums};
+use crate::edited::{self, DEFINITIONS, Definitions};
 use crate::executors::Executor;
 use crate::function::CANCELLED;
 use crate::groups;
@@ -31,6 +32,8 @@ pub struct RunOptions {
     pub task_timeout: Option<Duration>,
     /// Second copies of slow tasks, at most, as a share of the tasks that have ended. 0: none.
     pub backup_share: f64,
+    /// What the user wrote, to be compared by a run that is resumed.
+    pub definitions: Definitions,
     /// A task is slow if it runs so many deviations longer than the median of its stage,
     pub backup_deviations: f64,
     /// and at least so long.
@@ -46,6 +49,7 @@ impl Default for RunOptions {
             retries: 3,
             task_timeout: None,
             backup_share: 0.05,
+            definitions: Definitions::new(),
             backup_deviations: 5.0,
             backup_after: Duration::from_secs(5),
         }
@@ -88,6 +92,8 @@ pub(crate) struct Begun {
     pub have: Reports,
     /// An earlier run of the plan goes on.
     pub resumed: bool,
+    /// Why none does, though one was to.
+    pub note: Option<String>,
 }
 
 /// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
@@ -116,10 +122,11 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
 }
 
 /// Prepares outputs and the folder of a run.
-pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<Begun, RunError> {
+pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definitions: &Definitions) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
     let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
+    let mut note = None;
     let (done, have) = if resumed {
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
@@ -131,6 +138,9 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
         let there = at_once(&names, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
         for (name, there) in names.iter().zip(there) {
             let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
+            if there && !overwrite && resume {
+                return Err(edited::refusal(ctx, url.to_string(), definitions)?);
+            }
             if there && !overwrite {
                 return Err(RunError::OutputExists { url: url.to_string() });
             }
@@ -138,6 +148,9 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
             if there || !url.is_remote() {
                 replaced.push(Some(*name));
             }
+        }
+        if resume && !overwrite {
+            note = edited::note(ctx, definitions)?;
         }
         // Before anything is deleted or computed.
         permitted(ctx)?;
@@ -153,10 +166,13 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool) -> Result<
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
+    if !definitions.is_empty() {
+        store.put(DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default())?;
+    }
     if overwrite {
         store.put(OVERWRITES, &b"{}"[..])?;
     }
-    Ok(Begun { done, have, resumed })
+    Ok(Begun { done, have, resumed, note })
 }
 
 /// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
@@ -205,7 +221,7 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let Begun { done, have, resumed } = begin(ctx, options.resume, options.overwrite)?;
+        let Begun { done, have, resumed, note } = begin(ctx, options.resume, options.overwrite, &options.definitions)?;
         let mut log = Log::open(&ctx.run_dir, !resumed)?;
         if let Some(journal) = log.journal() {
             executor.keep(journal);
@@ -223,6 +239,9 @@ impl Driver {
         let stages =
             plan.stages.iter().zip(&done).map(|(s, d)| StageInfo { name: s.name.clone(), tasks: s.tasks(), done: d.count() }).collect();
         events(&Event::RunStarted { id: report.id.clone(), stages });
+        if let Some(message) = note {
+            events(&Event::Warning { message });
+        }
         let ready = Readiness::new(ctx, done);
         let (log_, lease_, report_, sums_) = (&mut log, &mut lease, &mut report, &mut sums);
         let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, sums: sums_, have, ready };

@@ -12,6 +12,32 @@ pub enum RunError {
         /// Its URL.
         url: String,
     },
+    /// The run that should go on is one of another pipeline.
+    #[error(
+        "nothing can be resumed: the output '{url}' was written by run '{run}', and the pipeline has changed since:{detail}\nundo that, and \
+         --resume goes on with the run; or use --overwrite to compute everything as the pipeline says now"
+    )]
+    Edited {
+        /// The output.
+        url: String,
+        /// The run that wrote it.
+        run: String,
+        /// What has changed.
+        changes: Vec<String>,
+        /// The same as lines of text.
+        detail: String,
+    },
+    /// There is no run that could go on.
+    #[error(
+        "nothing can be resumed: the output '{url}' exists, but the work directory '{work_dir}' has no run that wrote it; name that of the \
+         run with --work-dir, or use --overwrite to compute everything"
+    )]
+    NoRun {
+        /// The output.
+        url: String,
+        /// Where runs were looked for.
+        work_dir: String,
+    },
     /// A place that the run needs cannot be used.
     #[error("{what}: {source}; nothing was computed")]
     Place {

@@ -7,6 +7,7 @@
 pub mod checksums;
 pub mod detached;
 pub mod driver;
+mod edited;
 mod error;
 mod event;
 mod executors;
