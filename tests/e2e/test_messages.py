@@ -2,16 +2,18 @@
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import zarr
 from harness import binary, chunkwise, values, write_array, write_pipeline
-from PIL import Image
+from PIL import Image, ImageFont
 
 
 @pytest.fixture
@@ -460,3 +462,37 @@ def test_resume_without_the_words_of_a_pipeline(unfinished):
     unfinished.write_text(unfinished.read_text().replace("y * y", "y * k"))
     changes = error(chunkwise("run", unfinished, "--resume", "--json"), "pipeline_changed", 2)["where"]["changes"]
     assert changes == [f"what is computed for '{unfinished.parent / 'out.zarr/z'}' has changed"]
+
+
+# The picture of a plan
+
+
+FONTS = pathlib.Path("/usr/share/fonts/truetype/dejavu")
+
+
+def drawn(text, bold):
+    """The widest that a text of 12 pixels gets in monospaced fonts and, if it is made of words, in a usual proportional one."""
+    kinds = ["Mono"] if "www" in text else ["Mono", ""]
+    fonts = [FONTS / f"DejaVuSans{kind}{'-Bold' if bold else ''}.ttf" for kind in kinds]
+    measured = [ImageFont.truetype(str(f), 12).getlength(text) for f in fonts if f.exists()]
+    letters = sum(12 if ord(c) > 0x2E80 else 7.3 for c in text)
+    return max([letters, *measured])
+
+
+@pytest.mark.parametrize("name", ["temperature_anomaly_of_1991_to_2020", "気温の偏差と年平均の差の標準偏差と最大値", "w" * 60])
+def test_text_stays_in_its_box(folder, name):
+    path = pipeline(folder, {name: 'x - mean(x, dim="time")'}, {f"out.zarr/{name}": name})
+    picture = ElementTree.fromstring(chunkwise("plan", path, "--format", "svg").ok().stdout)
+    svg = "{http://www.w3.org/2000/svg}"
+    boxes = 0
+    for group in picture.iter(f"{svg}g"):
+        rect = group.find(f"{svg}rect")
+        right, bottom = (float(rect.get(a)) + float(rect.get(b)) for a, b in (("x", "width"), ("y", "height")))
+        for text in group.iter(f"{svg}text"):
+            boxes += 1
+            end = float(text.get("x")) + drawn(text.text, text.get("class") == "name")
+            assert end < right - 4 and float(text.get("y")) + 4 < bottom, (text.text, end, right)
+        assert right <= float(picture.get("width")) and bottom <= float(picture.get("height"))
+    assert boxes > 10
+    last = picture.findall(f"{svg}text")[-1]
+    assert float(last.get("x")) + drawn(last.text, False) < float(picture.get("width"))
