@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import zarr
-from harness import binary, chunkwise, values, write_array, write_pipeline
+from harness import binary, chunkwise, values, write_array, write_large, write_pipeline
 from PIL import Image, ImageFont
 
 
@@ -496,3 +496,41 @@ def test_text_stays_in_its_box(folder, name):
     assert boxes > 10
     last = picture.findall(f"{svg}text")[-1]
     assert float(last.get("x")) + drawn(last.text, False) < float(picture.get("width"))
+
+
+# Names of stages
+
+
+def names(path, *args):
+    plan = json.loads(chunkwise("plan", path, "--json", *args).ok().stdout)
+    return [stage["name"] for stage in plan["stages"]]
+
+
+def test_stages_are_named_after_arrays(folder):
+    write_large(folder, "big", 1)
+    path = write_pipeline(
+        folder, {"x": "in.zarr/big"}, {"a": "x - mean(x)"}, {"out.zarr/anomaly": "a", "other.zarr/most": "max(x)"}, spec={"workers": 8}
+    )
+    assert names(path) == ["most, anomaly: mean and max 1/2", "most, anomaly: mean and max 2/2", "anomaly"]
+    # And so are the lines of a run.
+    done = chunkwise("run", path, "--allowed-mem", "500MB").ok()
+    assert "'most, anomaly: mean and max 1/2'" in done.stderr and "'anomaly'" in done.stderr
+
+
+def test_a_stage_of_one_fold(folder):
+    write_large(folder, "big", 1)
+    path = write_pipeline(folder, {"x": "in.zarr/big"}, {"a": "x - mean(sqrt(x))"}, {"out.zarr/anomaly": "a"}, spec={"workers": 8})
+    assert names(path) == ["anomaly: mean 1/2", "anomaly: mean 2/2", "anomaly"]
+
+
+def test_a_rechunk_for_an_output_has_its_name(folder):
+    path = pipeline(folder, {"y": "x"}, {"out.zarr/tall": {"array": "x", "chunks": {"time": -1, "space": 1}}})
+    assert names(path) == ["tall"]
+
+
+def test_a_failure_names_the_stage(folder):
+    chunk = folder / "in.zarr/x/c/2/0"
+    chunk.write_bytes(chunk.read_bytes()[:100])
+    done = chunkwise("run", pipeline(folder, {"y": "x - mean(x)"}, {"out.zarr/anomaly": "y"}), "--json", "--workers", 1)
+    found = error(done, "damaged", 1)
+    assert found["where"]["stage_name"].startswith("anomaly") and f"stage 0 '{found['where']['stage_name']}', task" in found["message"]

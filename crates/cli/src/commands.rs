@@ -95,7 +95,8 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     let mut progress = Progress::new(flags.json);
     let workers = limits.workers.map(|n| n.max(1) as usize);
     let events = &mut |e: &Event| progress.show(e);
-    let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, events).map_err(say)?;
+    let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, events)
+        .map_err(|e| Report::new(Said::Run(e, plan.stages.iter().map(|s| s.name.clone()).collect())))?;
     if !flags.json && report.usage.is_some() {
         match cost::compared(&plan, &report) {
             Ok(c) => eprintln!("{}", c.summary()),

@@ -29,6 +29,8 @@ pub(crate) static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::defaul
 pub(crate) enum Said {
     /// Of the library.
     Error(Error),
+    /// Of a run, with the names of its stages.
+    Run(Error, Vec<String>),
     /// Of a file that is read as a plan.
     Plan(String, PlanError),
     /// What was asked for is not possible.
@@ -44,11 +46,24 @@ impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Said::Error(e) => e.fmt(f),
+            Said::Run(e, names) => match stage_of(e).and_then(|s| Some((s, names.get(s)?))) {
+                // People know their arrays, not the numbers of stages.
+                Some((s, name)) => f.write_str(&e.to_string().replacen(&format!("stage {s}, "), &format!("stage {s} '{name}', "), 1)),
+                None => e.fmt(f),
+            },
             Said::Plan(path, e) => write!(f, "{path}: {e}"),
             Said::Refused(message) | Said::Told { message, .. } => f.write_str(message),
             #[cfg(feature = "aws")]
             Said::Aws(e) => e.fmt(f),
         }
+    }
+}
+
+/// The stage whose task failed.
+fn stage_of(e: &Error) -> Option<usize> {
+    match e {
+        Error::Run(RunError::Task { source, .. }) => source.place().map(|(stage, _)| stage),
+        _ => None,
     }
 }
 
@@ -206,6 +221,10 @@ fn facts(report: &Report) -> Facts {
     }
     match report.downcast_ref::<Said>() {
         Some(Said::Error(e)) => of_error(e),
+        Some(Said::Run(e, names)) => match stage_of(e).and_then(|s| names.get(s)) {
+            Some(name) => of_error(e).at("stage_name", name.as_str()),
+            None => of_error(e),
+        },
         Some(Said::Plan(path, _)) => Facts::new("plan", "refused").at("file", path.as_str()),
         Some(Said::Refused(_)) => Facts::new("usage", "refused"),
         Some(Said::Told { kind, .. }) => Facts::new(kind, "permanent"),

@@ -12,7 +12,8 @@
 //! 8. [`rechunk`]: an intermediate copy where no task region can read the stored chunks without reading them again and again.
 //! 9. [`split`]: long folds become trees, so that all workers are busy.
 //! 10. [`cost`]: bytes and requests.
-//! 11. [`groups`]: the coordinates of the groups that outputs are in.
+//! 11. [`names`]: stages are named after the outputs that they lead to.
+//! 12. [`groups`]: the coordinates of the groups that outputs are in.
 //!
 //! [`budget`] chooses the budget that they are run for, [`cause`] says why none would do, and [`watch`] sees to it that they end.
 
@@ -25,6 +26,7 @@ mod graph;
 mod groups;
 mod layout;
 mod materialise;
+mod names;
 mod rechunk;
 mod split;
 mod stages;
@@ -118,6 +120,7 @@ fn passes(
         ("split", &split::run),
         ("check", &tasks::check),
         ("cost", &cost::run),
+        ("names", &names::run),
     ];
     for (name, pass) in all {
         watch.enter(name);

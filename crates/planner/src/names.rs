@@ -1,0 +1,101 @@
+//! Names of stages for people: those of the outputs that they lead to, and what they do for them.
+//!
+//! A stage that writes an output is named after it. Any other one is `anomaly: mean`, or `anomaly: mean 1/2` where a fold has two rounds.
+
+use crate::stages::Draft;
+use chunkwise_plan::{ArrayRole, Stage, StageKind};
+use std::collections::HashMap;
+
+/// Operations by which nobody would know a stage.
+const PLAIN: [&str; 24] = [
+    "scalar",
+    "astype",
+    "index",
+    "squeeze",
+    "expand_dims",
+    "broadcast_to",
+    "permute_dims",
+    "reshape",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "square",
+    "sqrt",
+    "maximum",
+    "minimum",
+    "negative",
+    "where",
+    "isnan",
+    "equal",
+    "not_equal",
+    "greater",
+    "less",
+    "copy",
+];
+
+/// Outputs that are named before the rest is counted.
+const MOST: usize = 2;
+
+/// What follows the number of an array: `mean` of `tmp0-mean`.
+fn plain(array: &str) -> &str {
+    array.split_once('-').map_or(array, |(_, name)| name)
+}
+
+/// What a stage does, in a word or two.
+fn does(stage: &Stage) -> String {
+    let read = || stage.reads().next().map(plain).unwrap_or_default();
+    let operations = stage.notes.iter().find_map(|n| n.strip_prefix("operations: ")).unwrap_or_default();
+    if stage.kind == StageKind::Rechunk {
+        return format!("rechunk {}", read());
+    }
+    let all: Vec<&str> = operations.split(", ").collect();
+    // As many as it has results, of which the last operations are.
+    let mut telling: Vec<&str> = all.iter().rev().filter(|o| !PLAIN.contains(o)).take(stage.outputs.len().min(MOST)).copied().collect();
+    telling.reverse();
+    if telling.is_empty() { all.last().map(|o| o.to_string()).unwrap_or_default() } else { telling.join(" and ") }
+}
+
+/// Names the stages that write an intermediate array.
+pub(crate) fn run(draft: &mut Draft<'_>) {
+    // By array: the outputs that it leads to. A stage reads only what stages before it write.
+    let mut leads: HashMap<String, Vec<String>> = HashMap::new();
+    let mut second: Vec<bool> = vec![false; draft.stages.len()];
+    for s in (0..draft.stages.len()).rev() {
+        let stage = &draft.stages[s];
+        let mut to: Vec<String> = Vec::new();
+        let mut inner = false;
+        for o in &stage.outputs {
+            let output = draft.arrays.get(&o.array).is_some_and(|a| a.role == ArrayRole::Output);
+            inner |= !output;
+            let found = if output { vec![plain(&o.array).to_string()] } else { leads.get(&o.array).cloned().unwrap_or_default() };
+            to.extend(found);
+        }
+        let mut seen = std::collections::HashSet::new();
+        to.retain(|name| seen.insert(name.clone()));
+        for array in stage.reads() {
+            let all = leads.entry(array.to_string()).or_default();
+            all.splice(0..0, to.iter().filter(|t| !all.contains(t)).cloned().collect::<Vec<_>>());
+        }
+        let first = stage.name.ends_with(" (partial)");
+        if first {
+            let made: Vec<&str> = stage.outputs.iter().map(|o| o.array.as_str()).collect();
+            let readers = (s + 1..draft.stages.len()).filter(|&r| draft.stages[r].reads().any(|a| made.contains(&a)));
+            readers.for_each(|r| second[r] = true);
+        }
+        if inner && !to.is_empty() {
+            let outputs = match to.len().saturating_sub(MOST) {
+                0 => to.join(", "),
+                more => format!("{} and {more} more", to[..MOST].join(", ")),
+            };
+            let round = if first { " 1/2" } else { "" };
+            draft.stages[s].name = format!("{outputs}: {}{round}", does(&draft.stages[s]));
+        }
+    }
+    for (stage, _) in draft.stages.iter_mut().zip(second).filter(|(_, second)| *second) {
+        // Of a stage that writes only outputs, they say enough.
+        if stage.outputs.iter().any(|o| draft.arrays.get(&o.array).is_some_and(|a| a.role == ArrayRole::Intermediate)) {
+            stage.name += " 2/2";
+        }
+    }
+}
