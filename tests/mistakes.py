@@ -23,7 +23,7 @@ class Mistake:
     title: str
     words: list
     fix: str
-    code: int = 1
+    code: int = 2
     expr: str = "ds.pr + 1"
     source: str = "weather.zarr"
     outputs: str = "  out.zarr/y: y\n"
@@ -164,7 +164,6 @@ MISTAKES = [
         "An option that is not there",
         ["--overwite", "--overwrite"],
         "Write `--overwrite`; `chunkwise run --help` lists the options.",
-        code=2,
         args=["--overwite"],
     ),
     Mistake(
@@ -207,11 +206,11 @@ def page(outputs):
         "# Mistakes, and what is printed\n",
         "Written by `python tests/mistakes.py`: do not edit; `tests/e2e/test_mistakes.py` compares it with what the command prints.",
         "The pipelines read `weather.zarr` in `/data`, with the variables `air temp`, `u` and `pr` of 400 days on 18 latitudes from",
-        "north to south and 24 longitudes. Each of them is refused before anything is computed or written. The exit code is 1, and 2",
-        "if the command line is wrong.\n",
+        "north to south and 24 longitudes. Each of them is refused before anything is computed or written. The exit code is 2:",
+        "nothing was done, and the fix is in what was asked for.\n",
     ]
     for number, (mistake, output) in enumerate(zip(MISTAKES, outputs, strict=True), 1):
-        code = "" if mistake.code == 1 else f" (exit code {mistake.code})"
+        code = "" if mistake.code == 2 else f" (exit code {mistake.code})"
         parts.append(f"## {number}. {mistake.title}{code}\n\n```console\n$ {mistake.command()}\n{output}\n```\n\n{mistake.fix}\n")
     return "\n".join(parts)
 

@@ -93,7 +93,7 @@ def test_a_mistake_in_an_expression(tmp_path_factory, weather, expression, words
     folder = tmp_path_factory.mktemp("run")
     (folder / "p.yaml").write_text(PLAIN.format(expression).replace("weather.zarr", str(weather / "weather.zarr")))
     done = chunkwise("run", "p.yaml", cwd=folder).failed(*words, "p.yaml:4:")
-    assert done.code == 1
+    assert done.code == 2
     assert not (folder / "out.zarr").exists()
 
 
@@ -113,7 +113,7 @@ def weather(tmp_path_factory):
 def test_another_format(tmp_path, name, start, words):
     (tmp_path / name).write_bytes(start + bytes(100))
     (tmp_path / "p.yaml").write_text(PLAIN.format("ds.pr").replace("weather.zarr", name))
-    assert chunkwise("run", "p.yaml", cwd=tmp_path).failed(name, *words, "p.yaml:2:").code == 1
+    assert chunkwise("run", "p.yaml", cwd=tmp_path).failed(name, *words, "p.yaml:2:").code == 2
 
 
 @pytest.mark.parametrize("args, words, code", [
@@ -131,7 +131,7 @@ def test_a_wrong_option(weather, args, words, code):
 
 def test_a_wrong_executor_in_the_file(weather):
     (weather / "executor.yaml").write_text(PLAIN.format("ds.pr").replace("work_dir", "executor: dask, work_dir"))
-    assert chunkwise("run", "executor.yaml", cwd=weather).failed("'dask'", "threads", "executor.yaml:7:").code == 1
+    assert chunkwise("run", "executor.yaml", cwd=weather).failed("'dask'", "threads", "executor.yaml:7:").code == 2
 
 
 # Going on
@@ -182,7 +182,7 @@ def test_killed_and_run_again(tmp_path, stopped):
     assert code == -signal.SIGKILL, "it must be killed before it ends"
     with pytest.raises(FileNotFoundError):
         zarr.open_array(str(tmp_path / "out.zarr/y"), mode="r")
-    assert chunkwise("run", "p.yaml", cwd=tmp_path).failed("out.zarr/y", "--resume", "--overwrite").code == 1
+    assert chunkwise("run", "p.yaml", cwd=tmp_path).failed("out.zarr/y", "--resume", "--overwrite").code == 2
     done = chunkwise("run", "p.yaml", "--resume", cwd=tmp_path).ok()
     assert "(0 done before)" not in done.stderr
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), expected(x), rtol=1e-5)
@@ -211,4 +211,4 @@ def test_a_folder_that_may_not_be_written(tmp_path_factory, weather):
     if subprocess.run([*nobody, binary(), "--version"], capture_output=True).returncode:
         pytest.skip("the command is in a folder of root's own")
     done = chunkwise("run", "p.yaml", cwd=folder, prefix=nobody).failed("permission", "out.zarr")
-    assert done.code == 1 and not (folder / "out.zarr").exists()
+    assert done.code == 2 and not (folder / "out.zarr").exists()

@@ -110,7 +110,7 @@ fn passes(
         materialise::run(graph, draft);
     };
     let build = |draft: &mut stages::Draft<'_>| stages::run(graph, draft);
-    let all: [(&'static str, Pass<'_>); 9] = [
+    let all: [(&'static str, Pass<'_>); 10] = [
         ("materialise", &store),
         ("stages", &build),
         ("chunks", &chunks::run),
