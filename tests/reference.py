@@ -6,9 +6,9 @@ An example is an expression, its result as it is printed, and mostly the same in
     float64 (lat: 2) [23, 14]
     # xarray: t.mean("time")
 
-The first line of a result is the dtype, the shape with the names of dimensions, and the values with six digits. Coordinates whose labels are
-not simply those of the inputs follow, a line each. `refused` stands for an error. The first Python block of docs/functions.md makes the inputs. `CHUNKWISE_BIN=... python
-tests/reference.py PAGE ...` writes the results of a page anew.
+The first line of a result is the dtype, the shape with the names of dimensions, and the values with six digits. Coordinates whose
+labels are not simply those of the inputs follow, a line each. `refused` stands for an error. The first Python block of
+docs/functions.md makes the inputs. `CHUNKWISE_BIN=... python tests/reference.py PAGE ...` writes the results of a page anew.
 """
 
 import pathlib

@@ -1,7 +1,6 @@
 """The pages on the language: every function is on them, and every example gives what is printed there and what NumPy or xarray give."""
 
 import re
-
 import shutil
 
 import pytest
