@@ -163,7 +163,7 @@ def test_on_lambda_a_task_that_always_hangs(case, aws, program, proxy):
     proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/0/0", hang=True)
     with Function(aws, "stuck2", program, [f"s3://{BUCKET}"], timeout=2, s3=proxy.url) as f:
         with c.run(f, "--retries", "1") as run:
-            run.failed("stage 0, task 30", "timed out after 2.00 seconds", "--resume")
+            run.failed("stage 0 ", "task 30", "timed out after 2.00 seconds", "--resume")
     c.nothing_published()
 
 
