@@ -353,6 +353,23 @@ def test_what_would_be_replaced_stays(owned):
     assert "chunks are there and whole" in chunkwise("verify", owned / "out/y.zarr").ok().stdout
 
 
+def test_a_group_that_cannot_be_written(owned):
+    """Coordinates and metadata would fail at the end, after the old output is gone."""
+    path = pipeline(owned, outputs={"out/g.zarr/y": "y"}, work_dir=str(owned / "work"))
+    chunkwise("run", path, prefix=SOMEBODY).ok()
+    (owned / "out/g.zarr").chmod(0o555)
+    found = error(chunkwise("run", path, "--overwrite", "--json", prefix=SOMEBODY), "permission_denied", 2)
+    assert "an output cannot be written" in found["message"] and found["where"]["url"] == str(owned / "out/g.zarr")
+    assert "chunks are there and whole" in chunkwise("verify", owned / "out/g.zarr").ok().stdout
+
+
+def test_metadata_that_cannot_be_read(owned):
+    (owned / "in.zarr/x/zarr.json").chmod(0o000)
+    done = chunkwise("run", owned / "pipeline.json", "--json", prefix=SOMEBODY)
+    found = error(done, "permission_denied", 2)
+    assert found["where"]["file"] == str(owned / "pipeline.json") and "in.zarr/x" in found["where"]["url"]
+
+
 def test_a_work_directory_that_cannot_be_written(owned):
     (owned / "work").mkdir(mode=0o555)
     refused_at_once(owned, "permission_denied", "the work directory cannot be written", owned / "work")

@@ -118,6 +118,10 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
             ArrayRole::Intermediate => {}
         }
     }
+    // Coordinates and metadata go there at the end.
+    for group in groups::places(&ctx.plan)?.iter().filter(|g| !g.is_remote()) {
+        check_writable(group).map_err(output)?;
+    }
     at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
 }
 

@@ -81,6 +81,11 @@ fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
     Ok(out.into_values().collect())
 }
 
+/// The folders that are made groups, or written into as such.
+pub(crate) fn places(plan: &Plan) -> Result<Vec<Location>, RunError> {
+    Ok(groups(plan)?.into_iter().map(|g| g.at).collect())
+}
+
 /// What a group holds besides the outputs and coordinates of the plan: arrays by name, with their dimensions and lengths.
 struct Others(Vec<(String, Vec<Option<String>>, Vec<u64>)>);
 
