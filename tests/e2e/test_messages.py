@@ -551,3 +551,26 @@ def test_a_failure_names_the_stage(folder):
     done = chunkwise("run", pipeline(folder, {"y": "x - mean(x)"}, {"out.zarr/anomaly": "y"}), "--json", "--workers", 1)
     found = error(done, "damaged", 1)
     assert found["where"]["stage_name"].startswith("anomaly") and f"stage 0 '{found['where']['stage_name']}', task" in found["message"]
+
+
+# Expressions of people who know other languages
+
+
+@pytest.mark.parametrize(
+    ("expression", "message", "hint"),
+    [
+        ("mean(x, dim=time)", "'time' is not defined", 'dim="time"'),
+        ("(x > 0) && (x < 5)", "found '&'", "use one &"),
+        ("(x > 0) || (x < 5)", "found '|'", "use one |"),
+        ("x ^^ 2", "found '^'", "a ** 2"),
+        ("x > 0 and x < 5", "'and' does not work on arrays", "use &"),
+        ("x |> mean", "found '>'", "mean(x)"),
+        ("x[x > 0]", "an array cannot be an index", "where(x > 0, x, nan)"),
+        ("x - 273,15", "not a list", "273.15"),
+        ("np.mean(x)", "'np' is not defined", "mean(x)"),
+        ("0 < x < 5", "cannot be chained", "(a < b) & (b < c)"),
+    ],
+)
+def test_expressions_of_other_languages(folder, expression, message, hint):
+    found = error(chunkwise("plan", pipeline(folder, {"y": expression}), "--json"), "pipeline", 2)
+    assert message in found["message"] and hint in found.get("hint", ""), found

@@ -44,7 +44,15 @@ pub(crate) fn requests(doc: &Document, output: &Output, value: Value, base: &Pat
             });
             each.collect()
         }
-        _ => Err(doc.error(span, "an output must be an array or a dataset", "this is none").into()),
+        other => {
+            let (what, help) = match other {
+                Value::List(_) => ("a list", Some("commas make lists; decimals have a point: 273.15")),
+                Value::Str(_) => ("text", Some("names of arrays are without quotes of the expression's own")),
+                _ => ("nothing", None),
+            };
+            let e = doc.error(span, format!("an output must be an array or a dataset, not {what}"), "this output");
+            Err(e.with_help_opt(help.map(Into::into)).into())
+        }
     }
 }
 

@@ -233,6 +233,14 @@ fn one_index(item: &IndexItem, scope: &Scope<'_>) -> Result<Index, BuildError> {
     Ok(match item {
         IndexItem::At(e) => match build_expr(e, scope)? {
             Value::List(items) => Index::Take(Value::List(items).ints(&e.span)?),
+            // As NumPy's x[x > 0], whose length depends on the values.
+            Value::Array(_) => {
+                let message = "an array cannot be an index: the length of the result would depend on its values";
+                let help = Some(
+                    "where(x > 0, x, nan) keeps the elements that fulfil a condition; take(x, [0, 2], axis=0) takes some by index".into(),
+                );
+                return Err(BuildError { message: message.into(), span: e.span.clone(), help });
+            }
             v => Index::At(v.int(&e.span)?),
         },
         IndexItem::Slice { start, stop, step, .. } => Index::Slice(part(start)?, part(stop)?, part(step)?),

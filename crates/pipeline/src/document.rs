@@ -286,14 +286,17 @@ pub fn parse_document(text: &str, format: Format) -> Result<Document, PipelineEr
     let expressions = d.arrays.iter().map(|a| (&a.expr, &a.map)).chain(d.outputs.iter().map(|o| (&o.expr, &o.map)));
     for (expr, map) in expressions {
         if let Some((name, span)) = expr.names().into_iter().find(|(n, _)| !names.contains_key(*n)) {
+            let place = map.locate(span);
+            let before = text.get(..place.start).unwrap_or_default().trim_end();
+            let argument =
+                ["dim", "axis", "dims"].into_iter().find(|a| before.strip_suffix('=').is_some_and(|b| b.trim_end().ends_with(a)));
             let help = match name {
+                _ if argument.is_some() => argument.map(|a| format!("names of dimensions are in quotes: {a}=\"{name}\"")),
                 "np" | "numpy" | "xr" | "xp" | "da" => Some(format!("functions need no prefix: write mean(x), not {name}.mean(x)")),
                 n if n.parse::<chunkwise_types::DType>().is_ok() => Some(format!("write a dtype as text: \"{n}\"")),
                 _ => did_you_mean(suggest(name, names.keys().map(String::as_str))),
             };
-            return Err(r
-                .error(&map.locate(span), format!("'{name}' is not defined"), "not an input, array or parameter")
-                .with_help_opt(help));
+            return Err(r.error(&place, format!("'{name}' is not defined"), "not an input, array or parameter").with_help_opt(help));
         }
     }
     d.order = order(&d)?;

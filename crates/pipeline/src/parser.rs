@@ -92,7 +92,18 @@ impl Parser {
     }
     fn unexpected(&self, wanted: &str) -> SyntaxError {
         let word = matches!(self.peek(), Tok::Name(n) if matches!(n.as_str(), "and" | "or" | "not" | "in" | "is"));
-        if word { self.word_operator() } else { error(self.span(), format!("expected {wanted}, found {}", self.describe()), None) }
+        if word {
+            return self.word_operator();
+        }
+        let before = self.at.checked_sub(1).and_then(|i| self.tokens.get(i)).map(|t| &t.tok);
+        let help = match (before, self.peek()) {
+            (Some(Tok::Op("&")), Tok::Op("&")) => Some("use one & and put the comparisons in parentheses: (a > 0) & (b > 0)"),
+            (Some(Tok::Op("|")), Tok::Op("|")) => Some("use one | and put the comparisons in parentheses: (a > 0) | (b > 0)"),
+            (Some(Tok::Op("^")), Tok::Op("^")) => Some("powers are written a ** 2"),
+            (Some(Tok::Op("|")), Tok::Op(">")) => Some("functions are called as mean(x) or x.mean()"),
+            _ => None,
+        };
+        error(self.span(), format!("expected {wanted}, found {}", self.describe()), help)
     }
     fn word_operator(&self) -> SyntaxError {
         let Tok::Name(word) = self.peek() else { return error(self.span(), "unexpected text", None) };
