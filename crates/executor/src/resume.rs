@@ -47,14 +47,13 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
 /// Forgets the chunks in files that are not what their tasks wrote. Object stores keep checksums themselves.
 fn forget_damaged(ctx: &TaskContext, reports: &mut Reports) -> Result<(), StorageError> {
     let local = |array: &str| !ctx.array_location(array).is_remote();
-    let chunks: Vec<(&(String, Vec<u64>), Option<u64>)> =
-        reports.iter().filter(|((array, _), _)| local(array)).map(|(k, w)| (k, u64::from_str_radix(&w.xxh3, 16).ok())).collect();
+    let chunks: Vec<_> = reports.iter().filter(|((array, _), _)| local(array)).collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(READERS);
     let parts: Vec<&[_]> = chunks.chunks(chunks.len().div_ceil(threads).max(1)).collect();
     let damaged = at_once(&parts, |part| {
         let mut found = Vec::new();
-        for (key, sum) in part.iter() {
-            if ctx.array(&key.0).chunk_sum(&key.1)? != *sum {
+        for (key, written) in part.iter() {
+            if ctx.array(&key.0).chunk_sum(&key.1)? != u64::from_str_radix(&written.xxh3, 16).ok() {
                 found.push((*key).clone());
             }
         }
