@@ -66,7 +66,7 @@ class Bucket:
 def inputs(folder):
     """The same values raw, compressed, and in shards, with a coordinate."""
     x = values(1, SHAPE, "float64", -1, 1)
-    dims = ["time", "y", "x"]
+    dims = ["time", "lat", "lon"]
     zarr.create_group(str(folder / "in.zarr"))
     write_array(folder / "in.zarr/raw", x, (2, 120, 100), dims)
     write_array(folder / "in.zarr/packed", x, (4, 60, 100), dims, compressors="auto")
@@ -86,8 +86,8 @@ def pipeline(folder, source, target, work, name="p.json", spec=None, arrays=None
             f"{target}/y": "y",
             # Of other lengths than those of y, so under other names.
             f"{target}/m": {"array": "m", "dims": ["row", "column"]},
-            f"{target}/t": {"array": "y", "chunks": {"time": -1, "y": 20, "x": 20}},
-            f"{target}/s": {"array": "y", "chunks": {"time": 2, "y": 30, "x": 30}, "shards": {"time": 10, "y": 60, "x": 90}},
+            f"{target}/t": {"array": "y", "chunks": {"time": -1, "lat": 20, "lon": 20}},
+            f"{target}/s": {"array": "y", "chunks": {"time": 2, "lat": 30, "lon": 30}, "shards": {"time": 10, "lat": 60, "lon": 90}},
         },
         "spec": {"work_dir": work, **(spec or {})},
     }
@@ -204,12 +204,12 @@ def test_many_requests_are_under_way(prepared, proxy):
 def test_nothing_waits_for_one_answer(bucket, proxy, tmp_path):
     """A reduction asks for many chunks before the first is there, and a second task begins while the first one waits."""
     x = values(3, (24, 200, 400), "float64")
-    write_array(tmp_path / "in.zarr", x, (1, 100, 400), ["time", "y", "x"])
+    write_array(tmp_path / "in.zarr", x, (1, 100, 400), ["time", "lat", "lon"])
     bucket.upload(tmp_path / "in.zarr", "in.zarr/")
     proxy.latency = 0.2
     path = tmp_path / "p.json"
     source, out = bucket.url("in.zarr"), bucket.url("out.zarr")
-    outputs = {out: {"array": "mean(x, axis=0)", "chunks": {"y": 100, "x": 400}}}
+    outputs = {out: {"array": "mean(x, axis=0)", "chunks": {"lat": 100, "lon": 400}}}
     path.write_text(json.dumps({"inputs": {"x": source}, "outputs": outputs, "spec": {"work_dir": str(tmp_path / "work")}}))
     run(path, bucket.through(proxy), "--workers", "1").ok()
     asked = sorted(s.start for s in proxy.seen if "/in.zarr/c/" in s.path)

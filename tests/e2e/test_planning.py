@@ -113,7 +113,7 @@ def test_a_little_reading_is_not_worth_a_core(tmp_path):
 )
 def test_folds_of_chunks_that_cannot_be_shared_are_cut_finer(tmp_path, compressors, least, most):
     """Who finishes first waits for the chunk that another one decodes, but not for several."""
-    declare(tmp_path, "in.zarr/x", (400, 1024, 1024), (16, 1024, 1024), ["time", "y", "x"], compressors=compressors)
+    declare(tmp_path, "in.zarr/x", (400, 1024, 1024), (16, 1024, 1024), ["time", "lat", "lon"], compressors=compressors)
     text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/m: mean(x)}\nspec: {allowed_mem: 1GB, workers: 2}\n"
     plan, _, _ = plan_of(tmp_path, text)
     first, second = map(tasks_of, plan["stages"])
@@ -123,7 +123,7 @@ def test_folds_of_chunks_that_cannot_be_shared_are_cut_finer(tmp_path, compresso
 @pytest.mark.parametrize("operations", [3, 1000])
 def test_a_long_chain_is_planned_like_a_short_one(tmp_path, operations):
     """Its values are in registers, and count as that: chunks need not be cut for them."""
-    declare(tmp_path, "in.zarr/x", (5000, 1024, 1024), (1, 1024, 1024), ["time", "y", "x"], compressors=None)
+    declare(tmp_path, "in.zarr/x", (5000, 1024, 1024), (1, 1024, 1024), ["time", "lat", "lon"], compressors=None)
     chain = "".join(f"  a{k + 1}: a{k} {'+' if k % 2 else '*'} {k % 7 + 1}\n" for k in range(operations))
     text = f"inputs: {{x: in.zarr/x}}\narrays:\n  a0: x\n{chain}outputs: {{out.zarr/y: {{array: a{operations}, chunks: {{time: 1}}}}}}\nspec: {{allowed_mem: 300MB, workers: 2}}\n"
     plan, peak, _ = plan_of(tmp_path, text)
@@ -160,7 +160,7 @@ REDUCED = {
 @pytest.mark.parametrize("length", [20, 20_000])
 def test_reductions_that_take_the_same_steps_share_a_reading(tmp_path, name, length):
     results, readings = REDUCED[name]
-    declare(tmp_path, "in.zarr/x", (length, 100, 80), (min(length, 130), 100, 80), ["time", "y", "x"], dtype="float64", compressors=None)
+    declare(tmp_path, "in.zarr/x", (length, 100, 80), (min(length, 130), 100, 80), ["time", "lat", "lon"], dtype="float64", compressors=None)
     outputs = results if isinstance(results, dict) else {"a": results}
     text = "inputs: {x: in.zarr/x}\noutputs: {%s}\nspec: {allowed_mem: 200MB, workers: 2}\n" % ", ".join(f"out.zarr/{k}: '{v}'" for k, v in outputs.items())
     plan, _, _ = plan_of(tmp_path, text)
@@ -172,7 +172,7 @@ def test_reductions_that_take_the_same_steps_share_a_reading(tmp_path, name, len
 
 @pytest.mark.parametrize("tasks", [10, 10_000_000])
 def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
-    declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "y", "x"])
+    declare(tmp_path, "in.zarr/x", (tasks, 2048, 2048), (1, 2048, 2048), ["time", "lat", "lon"])
     text = "inputs: {x: in.zarr/x}\noutputs: {out.zarr/y: sqrt(x) + 1}\nspec: {allowed_mem: 300MB}\n"
     plan, peak, length = plan_of(tmp_path, text)
     assert chunkwise("plan", tmp_path / "pipeline.yaml").ok().stdout.split("\n")[1].split()[3] == str(tasks)
@@ -183,7 +183,7 @@ def test_a_plan_does_not_grow_with_its_tasks(tmp_path, tasks):
 
 @pytest.mark.parametrize("expression", ["mean(x)", "max(x) - min(x)", "std(x, axis=0)", "max(abs(x - mean(x, axis=0)))", "max(mean(x, axis=0))"])
 def test_a_plan_does_not_grow_with_the_chunks_of_a_fold(tmp_path, expression):
-    declare(tmp_path, "in.zarr/x", (10_000_000, 1024, 2048), (1, 1024, 2048), ["time", "y", "x"])
+    declare(tmp_path, "in.zarr/x", (10_000_000, 1024, 2048), (1, 1024, 2048), ["time", "lat", "lon"])
     text = f"inputs: {{x: in.zarr/x}}\noutputs: {{out.zarr/y: {expression!r}}}\nspec: {{allowed_mem: 300MB}}\n"
     plan, peak, length = plan_of(tmp_path, text)
     assert length < 40_000
@@ -268,14 +268,14 @@ ENDING = {
 def test_a_fold_with_something_after_it_is_planned(tmp_path, name):
     """Tasks at the ends are smaller: what each computes once seemed to be computed again, and nothing that was stored helped."""
     expression, shape, chunks = ENDING[name]
-    declare(tmp_path, "in.zarr/x", shape, chunks, ["t", "y", "x"], dtype="float64", compressors=None)
+    declare(tmp_path, "in.zarr/x", shape, chunks, ["t", "lat", "lon"], dtype="float64", compressors=None)
     plan, _, _ = plan_of(tmp_path, f"inputs: {{x: in.zarr/x}}\noutputs: {{out.zarr/y: {expression!r}}}\n")
     # The sum and its mean are stored where the mean is taken of it: every task needs that.
     assert len(plan["stages"]) == (3 if "mean(sum" in expression else 1)
 
 
 def test_more_memory_is_never_too_much(tmp_path):
-    declare(tmp_path, "in.zarr/x", (500, 800, 1000), (25, 200, 25), ["t", "y", "x"], compressors=None)
+    declare(tmp_path, "in.zarr/x", (500, 800, 1000), (25, 200, 25), ["t", "lat", "lon"], compressors=None)
     path = tmp_path / "pipeline.yaml"
     path.write_text("inputs: {x: in.zarr/x}\noutputs: {out.zarr/x: {array: x, chunks: [250, 40, 100]}}\nspec: {workers: 1}\n")
     for megabytes in (90, 150, 180, 200, 220, 250, 280, 400, 2000):
@@ -288,7 +288,7 @@ def test_more_memory_is_never_too_much(tmp_path):
     ids=["input", "output"],
 )
 def test_a_refusal_says_the_least_that_works_and_why(tmp_path, chunks, output, cause):
-    declare(tmp_path, "in.zarr/x", (100, 1000, 1000), chunks, ["t", "y", "x"], dtype="float64", compressors=zarr.codecs.GzipCodec())
+    declare(tmp_path, "in.zarr/x", (100, 1000, 1000), chunks, ["t", "lat", "lon"], dtype="float64", compressors=zarr.codecs.GzipCodec())
     path = tmp_path / "pipeline.yaml"
     path.write_text(f"inputs: {{x: in.zarr/x}}\noutputs: {{out.zarr/y: {{array: x, chunks: {list(output)}}}}}\nspec: {{workers: 1}}\n")
     refused = chunkwise("plan", path, "--allowed-mem", "150MB")

@@ -15,7 +15,7 @@ SLOW = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
 
 def prepare(folder, count=600, arrays=None, outputs=None):
     x = values(1, (count, 200, 100), "float64", -1, 1)
-    write_array(folder / "in.zarr", x, (1, 200, 100), ["time", "y", "x"])
+    write_array(folder / "in.zarr", x, (1, 200, 100), ["time", "lat", "lon"])
     return write_pipeline(folder, {"x": "in.zarr"}, arrays or {"y": SLOW}, outputs or {"out.zarr/y": "y"})
 
 
@@ -91,7 +91,7 @@ def test_kill_twice(tmp_path, reference):
 def test_chunks_that_appear_together(tmp_path):
     """Small chunks of a copy are written into a folder that appears as a whole: all of it is there after a kill, or nothing."""
     # Encoding takes long enough that a kill lands in the middle.
-    output = {"array": "y", "chunks": {"time": -1, "y": 10, "x": 10}, "codec": "gzip"}
+    output = {"array": "y", "chunks": {"time": -1, "lat": 10, "lon": 10}, "codec": "gzip"}
     path = prepare(tmp_path, arrays={"y": "x"}, outputs={"out.zarr/y": output})
     before = kill_midway(tmp_path, path, 61, "--workers", "1")
     rows = {}
@@ -128,7 +128,7 @@ def test_resume_of_a_finished_run_does_nothing(tmp_path):
 
 def test_resume_over_several_stages(tmp_path):
     arrays = {"r": SLOW, "m": 'r - mean(r, dim="time", keepdims=True)'}
-    outputs = {"out.zarr/m": {"array": "m", "chunks": {"time": -1, "y": 20, "x": 20}}}
+    outputs = {"out.zarr/m": {"array": "m", "chunks": {"time": -1, "lat": 20, "lon": 20}}}
     path = prepare(tmp_path, 300, arrays, outputs)
     with subprocess.Popen([binary(), "run", str(path), "--allowed-mem", "300MB"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         time.sleep(0.5)
@@ -182,9 +182,9 @@ def test_what_is_in_memory_is_written_behind(tmp_path):
     """Nothing has to leave memory here, but a run of some seconds would be lost with it."""
     slow = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
     x = values(1, (40, 500, 1000), "float64", -1, 1)
-    write_array(tmp_path / "in.zarr", x, (2, 500, 1000), ["time", "y", "x"])
+    write_array(tmp_path / "in.zarr", x, (2, 500, 1000), ["time", "lat", "lon"])
     arrays = {"a": slow, "b": slow.replace("x)", "a)"), "c": slow.replace("x)", "b)")}
-    outputs = {"out.zarr/c": {"array": "c", "chunks": {"time": -1, "y": 50, "x": 50}}}
+    outputs = {"out.zarr/c": {"array": "c", "chunks": {"time": -1, "lat": 50, "lon": 50}}}
     path = write_pipeline(tmp_path, {"x": "in.zarr"}, arrays, outputs, spec={"fuse": False, "workers": 1})
     before = kill_midway(tmp_path, path, 10, "--allowed-mem", "4GB", "--workers", "1")
     done = chunkwise("run", path, "--resume", "--json", "--allowed-mem", "4GB").ok()
@@ -202,8 +202,8 @@ def test_damaged_chunks_are_made_again(tmp_path, what):
     """Of the size that they had, and with other bytes in them: a checksum tells."""
     slow = "sin(exp(cos(sin(exp(cos(x))))))"
     x = values(1, (60, 100, 200), "float64", -1, 1)
-    write_array(tmp_path / "in.zarr", x, (1, 100, 200), ["time", "y", "x"])
-    outputs = {"out.zarr/c": {"array": "b", "chunks": {"time": -1, "y": 10, "x": 10}}, "out.zarr/a": "a"}
+    write_array(tmp_path / "in.zarr", x, (1, 100, 200), ["time", "lat", "lon"])
+    outputs = {"out.zarr/c": {"array": "b", "chunks": {"time": -1, "lat": 10, "lon": 10}}, "out.zarr/a": "a"}
     path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"a": slow, "b": f"{slow.replace('x)', 'a)')}"}, outputs, spec={"fuse": False})
     # With workers of their own intermediates go to files at once.
     kill_midway(tmp_path, path, 150, "--executor", "processes")
