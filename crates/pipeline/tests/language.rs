@@ -166,7 +166,10 @@ fn document_mistakes() {
         ("arrays: {b: '1'}\noutputs:\n  x.zarr: b\n  x.zarr/: b\n", (4, 3), "given twice", ""),
         ("arrays: {b: '1'}\noutputs:\n  x: {array: b, chunks: {t: 0}}\n", (3, 29), "positive", ""),
         ("spec: {allowed_mem: lots}\n", (1, 21), "not a size", ""),
-        ("inputs: [\n", (2, 1), "YAML", ""),
+        ("inputs: [\n", (1, 9), "the bracket [ is not closed", "add a ]"),
+        ("inputs:\n  u: a\n   v: b\n", (3, 1), "line 3 is indented by 3 spaces", "indent 'v'"),
+        ("inputs:\n\tu: a\n", (2, 1), "a tab", "spaces"),
+        ("arrays: {b: '1'}\ninputs:\n  u: *a + 1\n", (3, 6), "begins with *", "`u: '*a + 1'`"),
         ("inputs: &a {u: a}\n", (1, 9), "anchors", ""),
     ] {
         let e = parse_document(text, Format::Yaml).unwrap_err();
