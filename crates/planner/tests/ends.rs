@@ -88,7 +88,7 @@ fn time_is_up_in_a_pass_that_has_a_name() {
     }
     assert!(named.len() < 200, "it comes to an end with more time");
     named.dedup();
-    assert!(named.starts_with(&["materialise", "stages", "tasks"]), "{named:?}");
+    assert!(named.starts_with(&["materialise", "stages", "chunks", "tasks"]), "{named:?}");
 }
 
 proptest! {
