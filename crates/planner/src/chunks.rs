@@ -53,8 +53,8 @@ fn again(draft: &Draft, stages: &[usize]) -> f64 {
     stages.iter().map(|&s| with_ends(&draft.arrays, &draft.stages[s]).amplification()).fold(0.0, f64::max)
 }
 
-/// Changes the outputs of stage `s`, unless it would then need more than a share of memory, or one of the stages `by` would read more.
-fn attempt(draft: &mut Draft, s: usize, by: &[usize], change: impl Fn(&mut PlanArray)) -> bool {
+/// Changes the outputs of stage `s`, unless it would then need more than `most` bytes of memory, or one of the stages `by` would read more.
+fn attempt(draft: &mut Draft, s: usize, by: &[usize], most: u64, change: impl Fn(&mut PlanArray)) -> bool {
     let kept = (draft.stages[s].clone(), draft.arrays.clone());
     let before = (again(draft, by), memory::worst_need(&draft.arrays, &draft.stages[s]).total);
     for o in 0..draft.stages[s].outputs.len() {
@@ -65,7 +65,7 @@ fn attempt(draft: &mut Draft, s: usize, by: &[usize], change: impl Fn(&mut PlanA
         }
     }
     let need = memory::worst_need(&draft.arrays, &draft.stages[s]).total;
-    let good = need <= draft.target().max(before.1) && again(draft, by) <= before.0 * AGAIN;
+    let good = need <= most.max(before.1) && again(draft, by) <= before.0 * AGAIN;
     if !good {
         (draft.stages[s], draft.arrays) = kept;
     }
@@ -85,7 +85,8 @@ fn join(draft: &mut Draft, s: usize, by: &[usize]) {
         arrays.map(|a| volume(&a.shape).saturating_mul(a.dtype.size())).max().unwrap_or(0)
     };
     let read = with_ends(&draft.arrays, &draft.stages[s]).bytes as f64 / written.max(1) as f64;
-    let goal = JOINED.min(draft.target() / 6);
+    // What a task needs beside its chunk depends on where the data are. Chunks should not: a task may take more than its share.
+    let (goal, most) = (JOINED.min(draft.target() / 6), draft.spec.task_budget());
     let watch = draft.watch;
     let mut falls = watch.falling("joining chunks of outputs");
     loop {
@@ -94,7 +95,7 @@ fn join(draft: &mut Draft, s: usize, by: &[usize]) {
         let Some(axis) = longest(&grid).filter(|_| bytes < goal && bytes as f64 * read * 2.0 <= READ as f64) else { return };
         let doubled = grid.0[axis].max().saturating_mul(2);
         let change = |array: &mut PlanArray| set(array, axis, doubled);
-        if !falls.goes_on(grid.count()) || !attempt(draft, s, by, change) {
+        if !falls.goes_on(grid.count()) || !attempt(draft, s, by, most, change) {
             return;
         }
     }
@@ -131,7 +132,7 @@ fn as_sharded_input(draft: &mut Draft, s: usize, by: &[usize]) {
     let alike = |a: &&PlanArray| a.role == ArrayRole::Input && a.shape == *shape && a.grid.max_shape() == chunk;
     let inner = draft.stages[s].reads().filter_map(|name| draft.arrays.get(name)).filter(alike).find_map(|a| a.inner_chunk.clone());
     if let Some(inner) = inner.filter(|i| i.iter().zip(&chunk).all(|(i, c)| c.is_multiple_of(*i))) {
-        attempt(draft, s, by, |array| set_shards(array, &inner, &chunk));
+        attempt(draft, s, by, draft.target(), |array| set_shards(array, &inner, &chunk));
     }
 }
 
@@ -152,6 +153,6 @@ fn shard(draft: &mut Draft, s: usize, by: &[usize]) {
         shard[axis] = shard[axis].saturating_mul(2);
     }
     if shard != inner {
-        attempt(draft, s, by, |array| set_shards(array, &inner, &shard));
+        attempt(draft, s, by, draft.target(), |array| set_shards(array, &inner, &shard));
     }
 }
