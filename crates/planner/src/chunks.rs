@@ -5,7 +5,8 @@
 
 use crate::cost::with_ends;
 use crate::stages::Draft;
-use chunkwise_plan::{ArrayRole, PlanArray, Stage, memory};
+use crate::tasks::{region_bytes, written};
+use chunkwise_plan::{ArrayRole, PlanArray, memory};
 use chunkwise_types::{ChunkGrid, volume};
 use std::collections::HashMap;
 
@@ -35,17 +36,12 @@ pub(crate) fn run(draft: &mut Draft) {
             // What cannot be read in larger chunks without reading more stays as it is.
             let mut by: Vec<usize> = outputs.iter().filter_map(|o| readers.get(&o.array)).flatten().copied().collect();
             by.push(s);
-            join(draft, s, &by);
-            as_sharded_input(draft, s, &by);
-            shard(draft, s, &by);
+            let mut now = None;
+            join(draft, s, &by, &mut now);
+            as_sharded_input(draft, s, &by, &mut now);
+            shard(draft, s, &by, &mut now);
         }
     }
-}
-
-/// Decoded bytes of the largest object that a stage writes.
-fn object(draft: &Draft, stage: &Stage) -> u64 {
-    let arrays = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array));
-    arrays.map(|a| volume(&a.grid.max_shape()).saturating_mul(a.dtype.size())).max().unwrap_or(0)
 }
 
 /// How often what some stages read is read again, where that is most.
@@ -53,21 +49,37 @@ fn again(draft: &Draft, stages: &[usize]) -> f64 {
     stages.iter().map(|&s| with_ends(&draft.arrays, &draft.stages[s]).amplification()).fold(0.0, f64::max)
 }
 
+/// What a stage costs as it is.
+#[derive(Clone, Copy)]
+struct Price {
+    again: f64,
+    need: u64,
+}
+
+fn price(draft: &Draft, s: usize, by: &[usize]) -> Price {
+    Price { again: again(draft, by), need: memory::worst_need(&draft.arrays, &draft.stages[s]).total }
+}
+
 /// Changes the outputs of stage `s`, unless it would then need more than `most` bytes of memory, or one of the stages `by` would read more.
-fn attempt(draft: &mut Draft, s: usize, by: &[usize], most: u64, change: impl Fn(&mut PlanArray)) -> bool {
-    let kept = (draft.stages[s].clone(), draft.arrays.clone());
-    let before = (again(draft, by), memory::worst_need(&draft.arrays, &draft.stages[s]).total);
-    for o in 0..draft.stages[s].outputs.len() {
-        let name = draft.stages[s].outputs[o].array.clone();
-        if let Some(array) = draft.arrays.get_mut(&name) {
-            change(array);
-            draft.stages[s].outputs[o].tasks = array.grid.clone();
-        }
+/// `now` is what it costs before, if that is known, and afterwards.
+fn attempt(draft: &mut Draft, s: usize, by: &[usize], now: &mut Option<Price>, most: u64, change: impl Fn(&mut PlanArray)) -> bool {
+    let before = now.unwrap_or_else(|| price(draft, s, by));
+    let names: Vec<String> = draft.stages[s].outputs.iter().map(|o| o.array.clone()).collect();
+    let kept: Vec<PlanArray> = names.iter().filter_map(|name| draft.arrays.get(name).cloned()).collect();
+    let set = |draft: &mut Draft, o: usize, array: PlanArray| {
+        draft.stages[s].outputs[o].tasks = array.grid.clone();
+        draft.arrays.insert(names[o].clone(), array);
+    };
+    for (o, array) in kept.iter().enumerate() {
+        let mut array = array.clone();
+        change(&mut array);
+        set(draft, o, array);
     }
-    let need = memory::worst_need(&draft.arrays, &draft.stages[s]).total;
-    let good = need <= most.max(before.1) && again(draft, by) <= before.0 * AGAIN;
+    let then = price(draft, s, by);
+    let good = then.need <= most.max(before.need) && then.again <= before.again * AGAIN;
+    *now = Some(if good { then } else { before });
     if !good {
-        (draft.stages[s], draft.arrays) = kept;
+        kept.into_iter().enumerate().for_each(|(o, array)| set(draft, o, array));
     }
     good
 }
@@ -79,23 +91,22 @@ fn longest(grid: &ChunkGrid) -> Option<usize> {
 }
 
 /// Doubles small chunks along one axis at a time.
-fn join(draft: &mut Draft, s: usize, by: &[usize]) {
-    let written: u64 = {
-        let arrays = draft.stages[s].outputs.iter().filter_map(|o| draft.arrays.get(&o.array));
-        arrays.map(|a| volume(&a.shape).saturating_mul(a.dtype.size())).max().unwrap_or(0)
-    };
-    let read = with_ends(&draft.arrays, &draft.stages[s]).bytes as f64 / written.max(1) as f64;
+fn join(draft: &mut Draft, s: usize, by: &[usize], now: &mut Option<Price>) {
     // What a task needs beside its chunk depends on where the data are. Chunks should not: a task may take more than its share.
     let (goal, most) = (JOINED.min(draft.target() / 6), draft.spec.task_budget());
+    if region_bytes(&draft.stages[s]) >= goal {
+        return;
+    }
+    let read = with_ends(&draft.arrays, &draft.stages[s]).bytes as f64 / written(draft, &draft.stages[s]).max(1) as f64;
     let watch = draft.watch;
     let mut falls = watch.falling("joining chunks of outputs");
     loop {
-        let bytes = object(draft, &draft.stages[s]);
+        let bytes = region_bytes(&draft.stages[s]);
         let Some(grid) = draft.stages[s].outputs.first().map(|o| o.tasks.clone()) else { return };
         let Some(axis) = longest(&grid).filter(|_| bytes < goal && bytes as f64 * read * 2.0 <= READ as f64) else { return };
         let doubled = grid.0[axis].max().saturating_mul(2);
         let change = |array: &mut PlanArray| set(array, axis, doubled);
-        if !falls.goes_on(grid.count()) || !attempt(draft, s, by, most, change) {
+        if !falls.goes_on(grid.count()) || !attempt(draft, s, by, now, most, change) {
             return;
         }
     }
@@ -123,7 +134,7 @@ fn set_shards(array: &mut PlanArray, inner: &[u64], shard: &[u64]) {
 }
 
 /// An output in the shards of an input has its inner chunks, too.
-fn as_sharded_input(draft: &mut Draft, s: usize, by: &[usize]) {
+fn as_sharded_input(draft: &mut Draft, s: usize, by: &[usize], now: &mut Option<Price>) {
     let Some((shape, chunk)) =
         draft.stages[s].outputs.first().and_then(|o| draft.arrays.get(&o.array)).map(|a| (&a.shape, a.grid.max_shape()))
     else {
@@ -132,12 +143,12 @@ fn as_sharded_input(draft: &mut Draft, s: usize, by: &[usize]) {
     let alike = |a: &&PlanArray| a.role == ArrayRole::Input && a.shape == *shape && a.grid.max_shape() == chunk;
     let inner = draft.stages[s].reads().filter_map(|name| draft.arrays.get(name)).filter(alike).find_map(|a| a.inner_chunk.clone());
     if let Some(inner) = inner.filter(|i| i.iter().zip(&chunk).all(|(i, c)| c.is_multiple_of(*i))) {
-        attempt(draft, s, by, draft.target(), |array| set_shards(array, &inner, &chunk));
+        attempt(draft, s, by, now, draft.target(), |array| set_shards(array, &inner, &chunk));
     }
 }
 
 /// Puts very many chunks into shards.
-fn shard(draft: &mut Draft, s: usize, by: &[usize]) {
+fn shard(draft: &mut Draft, s: usize, by: &[usize], now: &mut Option<Price>) {
     let Some(array) = draft.stages[s].outputs.first().and_then(|o| draft.arrays.get(&o.array)) else { return };
     if array.inner_chunk.is_some() || array.grid.count() <= OBJECTS {
         return;
@@ -153,6 +164,6 @@ fn shard(draft: &mut Draft, s: usize, by: &[usize]) {
         shard[axis] = shard[axis].saturating_mul(2);
     }
     if shard != inner {
-        attempt(draft, s, by, draft.target(), |array| set_shards(array, &inner, &shard));
+        attempt(draft, s, by, now, draft.target(), |array| set_shards(array, &inner, &shard));
     }
 }

@@ -190,12 +190,13 @@ fn multiplied(stage: &Stage, axis: usize, times: u64) -> Option<Stage> {
 }
 
 /// Bytes of the largest output of a stage.
-fn written(draft: &Draft, stage: &Stage) -> u64 {
+pub(crate) fn written(draft: &Draft, stage: &Stage) -> u64 {
     let arrays = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array));
     arrays.map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size())).max().unwrap_or(0)
 }
 
-fn region_bytes(stage: &Stage) -> u64 {
+/// Bytes of the largest region that a task writes.
+pub(crate) fn region_bytes(stage: &Stage) -> u64 {
     stage
         .outputs
         .iter()
