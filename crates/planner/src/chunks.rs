@@ -30,6 +30,9 @@ pub(crate) fn run(draft: &mut Draft) {
         stage.reads().for_each(|name| readers.entry(name.to_string()).or_default().push(s));
     }
     for s in 0..draft.stages.len() {
+        if !draft.watch.goes_on() {
+            return;
+        }
         let outputs = &draft.stages[s].outputs;
         let may = |name: &String| draft.join.contains(name) || draft.arrays.get(name).is_some_and(|a| a.role == ArrayRole::Intermediate);
         if outputs.iter().all(|o| may(&o.array)) && outputs.iter().any(|o| draft.join.contains(&o.array)) {

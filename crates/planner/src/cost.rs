@@ -28,6 +28,9 @@ impl Reads {
 
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
+        if !draft.watch.goes_on() {
+            return;
+        }
         let stage = &draft.stages[s];
         let reads = with_ends(&draft.arrays, stage);
         let written: Vec<&PlanArray> = stage.outputs.iter().filter_map(|o| draft.arrays.get(&o.array)).collect();

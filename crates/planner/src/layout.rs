@@ -70,6 +70,9 @@ fn largest_divisor(n: u64, most: u64) -> u64 {
 
 pub(crate) fn run(draft: &mut Draft) {
     for writer in 0..draft.stages.len() {
+        if !draft.watch.goes_on() {
+            return;
+        }
         for o in 0..draft.stages[writer].outputs.len() {
             relay(draft, writer, o);
         }

@@ -319,6 +319,9 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
         groups.push((level, reads, members));
     }
     for (_, _, group) in groups {
+        if !draft.watch.goes_on() {
+            return;
+        }
         let stage = build(graph, draft, &group);
         let alone = memory::worst_need(&draft.arrays, &stage).total > draft.spec.task_budget();
         if alone && group.len() > 1 {

@@ -16,6 +16,9 @@ const MANY: u64 = 32;
 
 pub(crate) fn run(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
+        if !draft.watch.goes_on() {
+            return;
+        }
         let mut stage = draft.stages[s].clone();
         // A stage that does not fit yet may do so with a copy to read from: `check` is the last word.
         choose(draft, &mut stage);
@@ -26,6 +29,9 @@ pub(crate) fn run(draft: &mut Draft) {
 /// Projects every stage again. The largest need is the last word on whether a plan fits.
 pub(crate) fn check(draft: &mut Draft) {
     for s in 0..draft.stages.len() {
+        if !draft.watch.goes_on() {
+            return;
+        }
         let mut stage = draft.stages[s].clone();
         project(draft, &mut stage);
         draft.stages[s] = stage;

@@ -58,6 +58,11 @@ impl<'a> Watch<'a> {
         self.failed.borrow_mut().take().map_or(Ok(()), Err)
     }
 
+    /// True while there is time, and nothing has failed: for loops that end by themselves, over something that takes long.
+    pub fn goes_on(&self) -> bool {
+        self.time() && self.failed.borrow().is_none()
+    }
+
     /// True while there is time.
     fn time(&self) -> bool {
         let over = self.limit.is_over();
@@ -92,7 +97,7 @@ impl Falling<'_> {
             )));
         }
         self.last = Some(measure);
-        self.watch.time() && self.watch.failed.borrow().is_none()
+        self.watch.goes_on()
     }
 }
 
