@@ -7,6 +7,7 @@ use chunkwise_plan::{ArrayRole, Plan, StageKind};
 use chunkwise_types::ByteSize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// Width of a letter at 12 pixels. Monospaced fonts have 6.6 (Consolas) to 7.3 (DejaVu Sans Mono, Menlo, Courier); with more, text stays in its
 /// box also where none of them is there and a proportional font is taken.
@@ -18,18 +19,6 @@ const DOWN: f64 = 26.0;
 const EDGE: f64 = 24.0;
 /// The class of waypoints.
 const WAY: &str = "way";
-/// Letters that are twice as wide in every font: those of East Asia, and pictures.
-const WIDE: [(u32, u32); 9] = [
-    (0x1100, 0x115f),
-    (0x2e80, 0xa4cf),
-    (0xac00, 0xd7a3),
-    (0xf900, 0xfaff),
-    (0xfe30, 0xfe6f),
-    (0xff00, 0xff60),
-    (0xffe0, 0xffe6),
-    (0x1f000, 0x1faff),
-    (0x20000, 0x3fffd),
-];
 /// Letters of a line before it is broken or cut.
 const MOST: usize = 38;
 
@@ -44,13 +33,8 @@ struct Node {
     height: f64,
 }
 
-/// The width of a text in letters.
-fn wide(text: &str) -> usize {
-    text.chars().map(|c| if WIDE.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(c))) { 2 } else { 1 }).sum()
-}
-
 fn node(lines: Vec<String>, class: &'static str) -> Node {
-    let letters = lines.iter().map(|l| wide(l)).max().unwrap_or(0);
+    let letters = lines.iter().map(|l| l.width()).max().unwrap_or(0);
     let (width, height) = (letters as f64 * LETTER + 2.0 * PAD, lines.len() as f64 * LINE + 2.0 * PAD - 4.0);
     Node { lines, class, layer: 0, from: Vec::new(), x: 0.0, y: 0.0, width, height }
 }
@@ -74,7 +58,7 @@ fn wrap(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(l) if wide(l) + 1 + wide(word) <= MOST => {
+            Some(l) if l.width() + 1 + word.width() <= MOST => {
                 l.push(' ');
                 l.push_str(word);
             }
@@ -84,8 +68,8 @@ fn wrap(text: &str) -> Vec<String> {
     let long = lines.len() > 3;
     lines.truncate(3);
     for (i, line) in lines.iter_mut().enumerate() {
-        if wide(line) > MOST || (long && i == 2) {
-            while wide(line) >= MOST {
+        if line.width() > MOST || (long && i == 2) {
+            while line.width() >= MOST {
                 line.pop();
             }
             line.push('…');
