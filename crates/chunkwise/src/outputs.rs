@@ -110,8 +110,7 @@ fn request(
         Some((name, span)) => codec_named(name)
             .ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
     };
-    const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
-    if let Some(key) = PACKING.iter().find(|k| output.attributes.contains_key(**k)) {
+    if let Some(key) = cf::PACKING.iter().find(|k| output.attributes.contains_key(**k)) {
         let message =
             format!("'{key}' says how stored numbers are unpacked, and these would be unpacked into others; leave it out of 'attributes'");
         return Err(doc.error(output.url.span.clone(), message, "the attributes of this output"));

@@ -14,6 +14,7 @@ use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once, check_readable, check_writable};
 use chunkwise_task::{TaskContext, TaskError};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -108,12 +109,15 @@ fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
 fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
     let input = |source| RunError::Place { what: "an input cannot be read", source };
     let output = |source| RunError::Place { what: "an output cannot be written", source };
-    let mut remote = Vec::new();
+    let mut remote = BTreeMap::new();
     for (name, array) in &ctx.plan.arrays {
         let at = ctx.array_location(name);
         match array.role {
             ArrayRole::Input => check_readable(at).map_err(input)?,
-            ArrayRole::Output if at.is_remote() => remote.push(at),
+            // One of each folder: what may be written there is told by prefixes.
+            ArrayRole::Output if at.is_remote() => {
+                remote.entry(at.parent().map(|folder| folder.to_string())).or_insert(at);
+            }
             ArrayRole::Output => check_writable(at).map_err(output)?,
             ArrayRole::Intermediate => {}
         }
@@ -122,6 +126,7 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
     for group in groups::places(&ctx.plan)?.iter().filter(|g| !g.is_remote()) {
         check_writable(group).map_err(output)?;
     }
+    let remote: Vec<_> = remote.into_values().collect();
     at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
 }
 
