@@ -19,6 +19,7 @@
 //! the same for pipeline files, and [`verify_store`] proves that a store is whole. There are complete programs in `examples/rust`.
 
 pub mod detached;
+mod encoding;
 mod expr;
 mod inputs;
 mod open;

@@ -1,10 +1,10 @@
 //! The outputs of a pipeline: from what the file says to what the planner is asked for.
 
+use crate::encoding::{self, Encoded};
 use crate::inputs::Inputs;
-use crate::pipeline::{LoadError, codec_named};
+use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, cf};
 use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned, Value};
-use chunkwise_plan::Codec;
 use chunkwise_planner::Request;
 use chunkwise_storage::Location;
 use chunkwise_types::DTypeKind;
@@ -103,13 +103,25 @@ fn request(
         Ok(Some(out))
     };
     let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
-    let chunks = lengths(&output.chunks, natural.clone())?;
-    let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
-    let codec = match output.codec.as_ref().map(|c| (c.value.as_str(), c.span.clone())) {
-        None => Codec::Default,
-        Some((name, span)) => codec_named(name)
-            .ok_or_else(|| doc.error(span, format!("there is no codec '{name}'; there are blosc, none, zstd and gzip"), "this codec"))?,
+    let encoded = encoding::of(doc, output, &array)?;
+    let codecs = output.encoding.get("codecs");
+    let inner = encoded.sharding.as_ref().and_then(|(shape, _)| shape.clone());
+    let said = lengths(&output.chunks, natural.clone())?;
+    let chunks = match (inner, said) {
+        (Some(inner), Some(said)) if inner != said => {
+            let span = codecs.map_or(0..0, |c| c.span.clone());
+            let message = format!("the `chunk_shape` of sharding_indexed is {inner:?}, but `chunks` says {said:?}");
+            return Err(doc.error(span, message, "these codecs"));
+        }
+        (inner, said) => inner.or(said),
     };
+    let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
+    if let (Some(codecs), Some(_), None) = (codecs, &encoded.sharding, &shards) {
+        let e = doc.error(codecs.span.clone(), "sharding_indexed needs `shards`: the shape of a shard", "these codecs");
+        return Err(e.with_help(
+            "`chunk_shape` is the shape of a chunk in a shard; that of a shard is the `chunk_shape` of the chunk grid in a zarr.json",
+        ));
+    }
     if let Some(key) = cf::PACKING.iter().find(|k| output.attributes.contains_key(**k)) {
         let message =
             format!("'{key}' says how stored numbers are unpacked, and these would be unpacked into others; leave it out of 'attributes'");
@@ -122,7 +134,33 @@ fn request(
     }
     attributes.extend(output.attributes.clone());
     let join = doc.spec.join_chunks != Some(false);
-    Ok(Request { url: url.as_str().into(), array, chunks, join, shards, codec, attributes, group_attributes: serde_json::Map::new() })
+    let Encoded { codec, sharding, chunk_keys, mut fill_value } = encoded;
+    if codec.zarr_format() == 2 {
+        if let Some(shards) = &output.shards {
+            let span = shards.first().map_or(0..0, |(dim, _)| dim.span.clone());
+            return Err(doc.error(span, "Zarr v2 has no shards", "these shards"));
+        }
+        // It has one place for both.
+        let missing = chunkwise_ops::cf::take_fill(&mut attributes, array.dtype());
+        if let (Some(said), Some(missing), Some(at)) = (fill_value, missing, output.encoding.get("fill_value"))
+            && !(said == missing || said.as_f64().is_nan() && missing.as_f64().is_nan())
+        {
+            let message = format!("the attribute `_FillValue` is {missing}, which in Zarr v2 is `fill_value`");
+            return Err(doc.error(at.span.clone(), message, "another value").with_help("leave `fill_value` out"));
+        }
+        fill_value = fill_value.or(missing);
+    }
+    Ok(Request {
+        url: url.as_str().into(),
+        array,
+        chunks,
+        shards,
+        codec,
+        index: sharding.map(|(_, index)| index),
+        chunk_keys,
+        fill_value,
+        attributes,
+    })
 }
 
 fn overlaps(a: &str, b: &str) -> bool {

@@ -98,6 +98,9 @@ impl Session {
             join: true,
             shards: None,
             codec: Codec::Default,
+            index: None,
+            chunk_keys: None,
+            fill_value: None,
             attributes: array.attributes().clone(),
             group_attributes: serde_json::Map::new(),
         })

@@ -124,7 +124,8 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     let mut published = true;
     for name in outputs(ctx) {
-        published &= Store::open(ctx.array_location(name))?.get("zarr.json")?.is_some();
+        let store = Store::open(ctx.array_location(name))?;
+        published &= store.get("zarr.json")?.is_some() || store.get(".zarray")?.is_some();
     }
     let state = if published {
         "published"

@@ -3,11 +3,12 @@
 //! This is the one place where coordinates are written, whoever runs the plan, so that no group says two things of one dimension.
 
 use crate::{RunError, checksums};
+use chunkwise_ops::cf::take_fill;
 use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanArray, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
-    Location, NodeKind, SmallArray, StorageError, Store, Values, at_once, check_allowed, consolidate, ensure_group, list_tree, read_small,
-    write_small,
+    Location, NodeKind, SmallArray, StorageError, Store, Values, Version, at_once, check_allowed, consolidate, ensure_group, group_format,
+    list_tree, read_small, write_small,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -58,6 +59,11 @@ struct Group<'a> {
     at: Location,
     planned: Option<&'a PlanGroup>,
     outputs: Vec<(String, &'a PlanArray)>,
+}
+
+/// The version of Zarr that an output is written in.
+fn format_of(array: &PlanArray) -> u8 {
+    array.encoding.as_ref().map_or(3, |e| e.codec.zarr_format())
 }
 
 /// The groups of a plan, those that it does not name included: each folder that an output is in.
@@ -133,6 +139,7 @@ fn refuse(at: &Location, detail: String) -> RunError {
 /// A group that outputs go into, and the coordinates that it lacks.
 struct Lacking {
     at: Location,
+    zarr_format: u8,
     coords: Vec<Coord>,
     /// Of the group, if it has to be made.
     attributes: serde_json::Map<String, serde_json::Value>,
@@ -155,9 +162,19 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     let coordinates = planned.map_or(&[][..], |g| &g.coordinates);
     let attributes = planned.map(|p| p.attributes.clone()).unwrap_or_default();
     let coords = coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
-    let store = Store::open(&at)?;
-    if store.get("zarr.json")?.is_none() && store.get(".zgroup")?.is_none() {
-        return Ok(Lacking { at, coords, attributes });
+    let zarr_format = outputs.first().map_or(3, |(_, a)| format_of(a));
+    if outputs.iter().any(|(_, a)| format_of(a) != zarr_format) {
+        return Err(refuse(&at, "its outputs are of Zarr v2 and of v3; write them into groups of their own".into()));
+    }
+    let there = group_format(&at)?;
+    if let Some(there) = there.filter(|n| *n != zarr_format) {
+        let detail = format!(
+            "it is a group of Zarr v{there}, in which arrays of v{zarr_format} are not seen; write into another group, or as `zarr_format: {there}`"
+        );
+        return Err(refuse(&at, detail));
+    }
+    if there.is_none() {
+        return Ok(Lacking { at, zarr_format, coords, attributes });
     }
     let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
     let others = Others::read(&at, &|name| names.contains(name))?;
@@ -225,11 +242,16 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             ));
         }
     }
-    Ok(Lacking { at, coords: wanting, attributes })
+    Ok(Lacking { at, zarr_format, coords: wanting, attributes })
 }
 
-fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
+fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunError> {
     let place = at.join(&coord.name);
+    let version = match (&coord.labels, zarr_format) {
+        (Labels::Numbers { dtype, .. }, 2) => Version::V2(take_fill(&mut coord.attributes, *dtype)),
+        (_, 2) => Version::V2(None),
+        _ => Version::V3,
+    };
     let values = match coord.labels {
         Labels::Numbers { dtype, bytes } => Values::Numbers(dtype, bytes),
         Labels::Text(list) => Values::Text(list),
@@ -243,7 +265,7 @@ fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
     store.delete_prefix("")?;
     let dims = coord.dims.into_iter().map(Some).collect();
     let small = SmallArray { shape: coord.shape, dims, attributes: coord.attributes, values };
-    if let Some((key, hash)) = write_small(&place, &small)? {
+    if let Some((key, hash)) = write_small(&place, &small, version)? {
         checksums::write(&place, [(key, format!("{hash:016x}"))].into_iter())?;
     }
     Ok(())
@@ -254,9 +276,9 @@ fn write(at: &Location, coord: Coord) -> Result<(), RunError> {
 /// # Errors
 /// As [`check`]: a group may have changed while the run went on. When storage fails.
 pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    for Lacking { at, coords, attributes } in look(plan, overwrite)? {
-        ensure_group(&at, &attributes)?;
-        at_once(&coords, |c| write(&at, c.clone())).into_iter().collect::<Result<(), RunError>>()?;
+    for Lacking { at, zarr_format, coords, attributes } in look(plan, overwrite)? {
+        ensure_group(&at, zarr_format, &attributes)?;
+        at_once(&coords, |c| write(&at, c.clone(), zarr_format)).into_iter().collect::<Result<(), RunError>>()?;
         consolidate(&at)?;
     }
     Ok(())

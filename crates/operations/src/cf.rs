@@ -65,6 +65,19 @@ pub fn float_attribute(value: f64) -> String {
     (0..11).rev().map(digit).chain(['=']).collect()
 }
 
+/// Takes `_FillValue` out of the attributes of an array of this dtype, as its value: where Zarr has a place of its own for it, which is in version 2.
+/// One that the dtype does not hold stays an attribute.
+pub fn take_fill(attributes: &mut Map<String, Value>, dtype: DType) -> Option<Scalar> {
+    let found = number(attributes.get("_FillValue")?)?;
+    let fill = match dtype.kind() {
+        DTypeKind::Float => Scalar::Float(found.as_f64()),
+        DTypeKind::Signed | DTypeKind::Unsigned if matches!(found, Scalar::Int(_)) && found.fits(dtype) => found,
+        _ => return None,
+    };
+    attributes.remove("_FillValue");
+    Some(fill)
+}
+
 fn number(v: &Value) -> Option<Scalar> {
     match v {
         Value::Number(n) => {

@@ -50,7 +50,10 @@ impl Node {
         match &self.data {
             Data::Null => Value::Null,
             Data::Bool(b) => Value::Bool(*b),
-            Data::Int(i) => i64::try_from(*i).map_or_else(|_| Value::from(*i as f64), Value::from),
+            Data::Int(i) => {
+                let large = || u64::try_from(*i).map_or_else(|_| Value::from(*i as f64), Value::from);
+                i64::try_from(*i).map_or_else(|_| large(), Value::from)
+            }
             Data::Float(f) if f.is_finite() => Value::from(*f),
             Data::Float(_) | Data::Str => Value::String(self.raw.clone()),
             Data::Seq(items) => Value::Array(items.iter().map(Node::to_json).collect()),

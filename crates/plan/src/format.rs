@@ -1,5 +1,7 @@
 //! The serialised types. A change here changes the wire format: raise [`FORMAT`] and regenerate `docs/plan.schema.json`.
 
+use crate::codecs::{Codec, ShardIndex};
+use crate::fill::ChunkKeys;
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Region, Scalar, StoreOptions};
 use schemars::JsonSchema;
@@ -103,32 +105,24 @@ pub struct Encoding {
     /// Shape of a shard, a multiple of `chunks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<Vec<u64>>,
-    /// Compression.
+    /// How a chunk is encoded.
     #[serde(default)]
     pub codec: Codec,
-    /// The value of chunks that are not stored.
-    pub fill_value: Scalar,
+    /// Shards: their index, if it is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<ShardIndex>,
+    /// The keys of chunks, if they are not the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk_keys: Option<ChunkKeys>,
+    /// The value of chunks that are not stored; 0 if it is left out, which Zarr v2 knows as `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_value: Option<Scalar>,
     /// Names of the axes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_names: Option<Vec<Option<String>>>,
     /// User attributes.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub attributes: serde_json::Map<String, serde_json::Value>,
-}
-
-/// Compression of a new array.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Codec {
-    /// Blosc with LZ4 and byte shuffle.
-    #[default]
-    Default,
-    /// None.
-    None,
-    /// Zstandard, with its level.
-    Zstd(i32),
-    /// Gzip, with its level.
-    Gzip(u32),
 }
 
 /// Blockwise or rechunk. A rechunk stage is a blockwise stage with the identity program.

@@ -6,21 +6,27 @@
 //! share them, which is why the projection and the execution cannot drift apart.
 
 pub mod bands;
+mod codecs;
 pub mod demand;
 mod error;
+mod fill;
 mod format;
 mod labels;
 pub mod memory;
 pub mod runs;
 pub mod schedule;
 pub mod units;
+mod v2;
 mod validate;
 pub mod windows;
 mod zstd;
 
+pub use codecs::{Chain, Codec, CodecMetadata, ShardEnd, ShardIndex, parse_codecs};
 pub use error::PlanError;
+pub use fill::{ChunkKeys, KeyName, Separator, parse_fill};
 pub use format::{
-    ArrayRole, Codec, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Requests, Stage, StageKind, StageOutput, Step,
-    TaskReport, WrittenChunk,
+    ArrayRole, Cost, Encoding, FORMAT, Plan, PlanArray, PlanSpec, Program, Requests, Stage, StageKind, StageOutput, Step, TaskReport,
+    WrittenChunk,
 };
 pub use labels::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
+pub use v2::{Order, V2};

@@ -167,21 +167,25 @@ pub(crate) fn streaming(array: &PlanArray) -> Option<u64> {
 /// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.
 fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
     let chunk = chunk_bytes(array, &array.grid);
-    if array.in_flight > 0 {
-        let inner = if array.inner_chunk.is_some() { chunk_bytes(array, &array.read_grid()) } else { 0 };
-        return chunk.saturating_add(encoded(chunk)).saturating_add(inner.saturating_mul(2));
-    }
     let Some(encoding) = &array.encoding else { return chunk.saturating_add(encoded(chunk)) };
+    let inner = if array.inner_chunk.is_some() { chunk_bytes(array, &array.read_grid()) } else { 0 };
+    let encoder = encoding.codec.encoder(if inner > 0 { inner } else { chunk });
+    // With several steps two of the copies on the way are there at once, each no larger than an encoded one.
+    let copies = if encoder.one_step { 0 } else { encoded(chunk).saturating_sub(chunk) };
+    let beside = encoder.scratch.saturating_add(copies);
+    if array.in_flight > 0 {
+        return chunk.saturating_add(encoded(chunk)).saturating_add(inner.saturating_mul(2)).saturating_add(beside);
+    }
     if encoding.shards.is_some() {
-        let inner = chunk_bytes(array, &array.read_grid());
         let copy = if contiguous { 0 } else { chunk };
         let count = chunk / inner.max(1);
-        return copy.saturating_add(encoded(chunk)).saturating_add(inner.saturating_mul(2)).saturating_add(count.saturating_mul(48));
+        let shard = copy.saturating_add(encoded(chunk)).saturating_add(count.saturating_mul(48));
+        return shard.saturating_add(inner.saturating_mul(2)).saturating_add(beside);
     }
     // A chunk that is the whole block, unpadded, is encoded from where it is.
     let exact = contiguous && *tasks == array.grid && array.shape.iter().zip(array.grid.stored_shape()).all(|(n, c)| n % c.max(1) == 0);
-    let copy = if exact { 0 } else { chunk };
-    copy.saturating_add(if encoding.codec == crate::Codec::None { 0 } else { encoded(chunk) })
+    let copy = if exact && encoder.one_step { 0 } else { chunk };
+    copy.saturating_add(if encoder.plain { 0 } else { encoded(chunk) }).saturating_add(beside)
 }
 
 /// Bytes of the values of a step at some regions.

@@ -75,6 +75,20 @@ impl Plan {
                     {
                         return invalid(&place, "a shard is not a multiple of the chunk".into());
                     }
+                    e.codec.check(array.dtype, array.shape.len()).or_else(|e| invalid(&place, e))?;
+                    match &e.index {
+                        Some(index) if e.shards.is_some() => index.check().or_else(|e| invalid(&place, e))?,
+                        Some(_) => return invalid(&place, "it has the index of a shard, but no shards".into()),
+                        None => {}
+                    }
+                    if e.codec.zarr_format() == 2 {
+                        if e.shards.is_some() {
+                            return invalid(&place, "Zarr v2 has no shards".into());
+                        }
+                        if e.chunk_keys.is_some_and(|k| k.name != crate::KeyName::V2) {
+                            return invalid(&place, "the keys of the chunks of Zarr v2 are those of v2".into());
+                        }
+                    }
                 }
             }
         }

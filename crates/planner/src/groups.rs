@@ -107,6 +107,12 @@ fn is_coordinate(request: &Request, c: &Coord) -> bool {
 fn one(url: &str, outputs: &[(&str, &Request)]) -> Result<PlanGroup, PlannerError> {
     let mut dims: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
     for (_, r) in outputs {
+        let (first, format) =
+            (outputs.first().map_or(r.codec.zarr_format(), |(_, first)| first.codec.zarr_format()), r.codec.zarr_format());
+        if format != first {
+            let problem = format!("it is of Zarr v{format}, and others in its group are of Zarr v{first}; write it into another group");
+            return Err(PlannerError::Request { url: r.url.clone(), problem });
+        }
         for (i, (dim, &n)) in r.array.dims().iter().zip(r.array.shape()).enumerate() {
             let Some(dim) = dim else { continue };
             let bad = |problem: String| PlannerError::Request { url: r.url.clone(), problem };

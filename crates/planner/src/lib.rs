@@ -34,7 +34,8 @@ mod tasks;
 mod watch;
 
 use chunkwise_ops::Array;
-use chunkwise_plan::{Codec, FORMAT, Plan, PlanSpec};
+use chunkwise_plan::{ChunkKeys, Codec, FORMAT, Plan, PlanSpec, ShardIndex};
+use chunkwise_types::Scalar;
 pub use error::{LabelConflict, PlannerError};
 pub use watch::TimeLimit;
 
@@ -51,8 +52,14 @@ pub struct Request {
     pub join: bool,
     /// Shard lengths.
     pub shards: Option<Vec<u64>>,
-    /// Compression.
+    /// How a chunk is encoded.
     pub codec: Codec,
+    /// The index of shards, if it is not the usual one.
+    pub index: Option<ShardIndex>,
+    /// The keys of chunks, if they are not the usual ones.
+    pub chunk_keys: Option<ChunkKeys>,
+    /// The value of chunks that are not stored, if it is said.
+    pub fill_value: Option<Scalar>,
     /// User attributes.
     pub attributes: serde_json::Map<String, serde_json::Value>,
     /// Attributes of the group that it is in, if the run makes that.

@@ -120,6 +120,7 @@ impl<'a> Draft<'a> {
         {
             return Err(bad(format!("the shard {s:?} is not a multiple of the chunk {chunks:?}")));
         }
+        request.codec.check(array.dtype(), shape.len()).map_err(bad)?;
         if request.chunks.is_none() && request.shards.is_none() {
             self.free.insert(name.clone());
             if request.join {
@@ -131,8 +132,11 @@ impl<'a> Draft<'a> {
         let encoding = Encoding {
             chunks: chunks.clone(),
             shards: request.shards.clone(),
-            codec: request.codec,
-            fill_value: zero(array.dtype()),
+            codec: request.codec.clone(),
+            index: request.index.clone(),
+            chunk_keys: request.chunk_keys,
+            // In version 2 readers take the fill value for missing.
+            fill_value: request.fill_value.or_else(|| (request.codec.zarr_format() == 3).then(|| zero(array.dtype()))),
             dimension_names: Some(array.dims().to_vec()).filter(|d| d.iter().any(Option::is_some)),
             attributes: request.attributes.clone(),
         };
@@ -220,7 +224,9 @@ impl<'a> Draft<'a> {
                 chunks,
                 shards,
                 codec: chunkwise_plan::Codec::Default,
-                fill_value: zero(dtype),
+                index: None,
+                chunk_keys: None,
+                fill_value: Some(zero(dtype)),
                 dimension_names: None,
                 attributes: serde_json::Map::new(),
             }),

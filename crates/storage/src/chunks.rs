@@ -7,7 +7,7 @@ use chunkwise_types::AxisChunks;
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-use zarrs::array::{Array, ArrayMetadata};
+use zarrs::array::Array;
 
 /// The chunks of one array. Cheap to clone.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl ArrayIo {
                 AxisChunks::Irregular(_) => return Err(bad("the chunk grid is not regular".into())),
             }
         }
-        let parsed: ArrayMetadata = serde_json::from_value(meta.metadata.clone()).map_err(|e| bad(e.to_string()))?;
+        let parsed = crate::meta::metadata_of(&meta.metadata).map_err(bad)?;
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
         let shard = ShardLayout::of(meta).map_err(bad)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use zarrs::array::{Array, ArrayBytes, ArrayMetadata, ArrayToBytesCodecTraits, CodecOptions};
+use zarrs::array::{Array, ArrayBytes, ArrayToBytesCodecTraits, CodecOptions};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -110,7 +110,7 @@ impl ChunkCodec {
     }
 
     fn new(document: &Value, zarr_format: u8, shape: Vec<u64>, item: u64) -> Result<ChunkCodec, String> {
-        let metadata: ArrayMetadata = serde_json::from_value(document.clone()).map_err(|e| e.to_string())?;
+        let metadata = crate::meta::metadata_of(document)?;
         let array = Array::new_with_metadata(Arc::new(()), "/", metadata).map_err(|e| e.to_string())?;
         let chunk = shape.iter().map(|&n| NonZeroU64::new(n).ok_or("a chunk has length 0")).collect::<Result<Vec<_>, _>>()?;
         let fill = array.fill_value().as_ne_bytes().to_vec();
@@ -205,8 +205,7 @@ impl ChunkCodec {
             boxes::copy(&data, (&self.shape, from), out, to, shape, self.item);
             return Ok(());
         }
-        let mut whole = vec![0u8; self.bytes];
-        self.decode_into(data, &mut whole)?;
+        let whole = self.decode(data)?;
         boxes::copy(&whole, (&self.shape, from), out, to, shape, self.item);
         Ok(())
     }

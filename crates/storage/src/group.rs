@@ -33,24 +33,65 @@ fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option
         .map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
 }
 
-/// Makes a group unless there is one.
-pub fn ensure_group(location: &Location, attributes: &Map<String, Value>) -> Result<(), StorageError> {
+/// The version of Zarr of the group in a folder; `None` if there is none.
+///
+/// # Errors
+/// When storage fails.
+pub fn group_format(location: &Location) -> Result<Option<u8>, StorageError> {
     let store = Store::open(location)?;
-    if store.get("zarr.json")?.is_some() || store.get(".zgroup")?.is_some() {
-        return Ok(());
+    if store.get("zarr.json")?.is_some() {
+        return Ok(Some(3));
     }
-    let doc = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
-    store.put("zarr.json", doc.to_string().into_bytes())
+    Ok(store.get(".zgroup")?.map(|_| 2))
 }
 
-/// Writes the metadata of everything below a v3 group into the group's own document, as zarr-python does.
+/// Makes a group of a version of Zarr unless there is one.
+pub fn ensure_group(location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
+    if group_format(location)?.is_some() {
+        return Ok(());
+    }
+    let store = Store::open(location)?;
+    if zarr_format == 2 {
+        if !attributes.is_empty() {
+            store.put(".zattrs", json!(attributes).to_string().into_bytes())?;
+        }
+        return store.put(".zgroup", json!({"zarr_format": 2}).to_string().into_bytes());
+    }
+    store.put("zarr.json", json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string().into_bytes())
+}
+
+/// Writes the metadata of everything below a v2 group into one document, as zarr-python does.
+fn consolidate_2(store: &Store) -> Result<(), StorageError> {
+    let mut documents = Map::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let names = [".zgroup", ".zarray", ".zattrs"].map(|name| if folder.is_empty() { name.into() } else { format!("{folder}/{name}") });
+        let found = store.get_all(&names)?;
+        // Below an array are its chunks.
+        if let [Some(_), None, _] = &found[..] {
+            let below = store.list_dirs(&folder)?.into_iter();
+            folders.extend(below.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
+        }
+        for (key, data) in names.into_iter().zip(found) {
+            if let Some(doc) = parsed(store, &key, data)? {
+                documents.insert(key, doc);
+            }
+        }
+    }
+    documents.sort_keys();
+    store.put(".zmetadata", json!({"zarr_consolidated_format": 1, "metadata": documents}).to_string().into_bytes())
+}
+
+/// Writes the metadata of everything below a group into one document, of a v3 group into its own, as zarr-python does.
 pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let store = Store::open(location)?;
     let (root, mut top) = std::thread::scope(|scope| {
         let top = scope.spawn(|| store.list_dirs(""));
         (read(&store, "zarr.json"), top.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(Some))
     });
-    let Some(mut root) = root? else { return Ok(()) };
+    let Some(mut root) = root? else {
+        return if store.get(".zgroup")?.is_some() { consolidate_2(&store) } else { Ok(()) };
+    };
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {

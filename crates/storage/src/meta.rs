@@ -1,10 +1,13 @@
-//! The metadata of arrays: reading v2 and v3, making and publishing v3.
+//! The metadata of arrays: reading and publishing it.
 
 use crate::{Location, StorageError, Store};
-use chunkwise_types::{ChunkGrid, DType, MAX_RANK, Scalar};
+use chunkwise_types::{ChunkGrid, DType, MAX_RANK};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zarrs::array::{Array, ArrayMetadata};
+
+/// The attribute with the names of the dimensions of an array of Zarr v2.
+pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// What a task must know of an array to read and write its chunks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,39 +43,6 @@ impl ArrayMeta {
     pub fn is_raw(&self) -> bool {
         self.inner_chunk.is_none() && crate::codec::is_raw(&self.metadata, self.zarr_format, self.dtype.size())
     }
-}
-
-/// Compression of a new array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CodecChoice {
-    /// Blosc with LZ4, level 5, byte shuffle: the fastest that zarr-python, TensorStore and zarrs all read.
-    Default,
-    /// None.
-    None,
-    /// Zstandard.
-    Zstd {
-        /// Compression level.
-        level: i32,
-    },
-    /// Gzip.
-    Gzip {
-        /// Compression level.
-        level: u32,
-    },
-}
-
-/// A new array.
-#[derive(Debug, Clone)]
-#[allow(missing_docs)]
-pub struct NewArray {
-    pub dtype: DType,
-    pub shape: Vec<u64>,
-    pub chunks: Vec<u64>,
-    pub shards: Option<Vec<u64>>,
-    pub codec: CodecChoice,
-    pub fill_value: Scalar,
-    pub dimension_names: Option<Vec<Option<String>>>,
-    pub attributes: Map<String, Value>,
 }
 
 fn document(store: &Store, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
@@ -125,6 +95,17 @@ fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {
     v?.as_array()?.iter().map(Value::as_u64).collect()
 }
 
+/// The metadata in a document, for the library of codecs.
+pub(crate) fn metadata_of(doc: &Value) -> Result<ArrayMetadata, String> {
+    let mut doc = doc.clone();
+    let is_complex = doc.get("dtype").and_then(Value::as_str).and_then(|d| d.get(1..2)) == Some("c");
+    // The library knows no default for those.
+    if is_complex && doc.get("fill_value").is_some_and(Value::is_null) {
+        doc["fill_value"] = json!([0.0, 0.0]);
+    }
+    serde_json::from_value(doc).map_err(|e| e.to_string())
+}
+
 /// Parses and checks a document.
 pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<ArrayMeta, StorageError> {
     let bad = |detail: String| StorageError::Metadata { url: url.into(), detail };
@@ -152,7 +133,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     if chunks.len() != shape.len() || chunks.contains(&0) {
         return Err(bad(format!("the chunk shape {chunks:?} does not fit the shape {shape:?}")));
     }
-    let metadata: ArrayMetadata = serde_json::from_value(doc.clone()).map_err(|e| bad(e.to_string()))?;
+    let metadata = metadata_of(&doc).map_err(bad)?;
     let array = Array::new_with_metadata(std::sync::Arc::new(()), "/", metadata).map_err(|e| unsupported(e.to_string()))?;
     let name = array.data_type().to_string();
     let dtype: DType = name.parse().or_else(|_| dtype_of(&array)).map_err(|_| {
@@ -161,18 +142,17 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     })?;
     let chunk_bytes = chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).filter(|&n| n < 1 << 40);
     chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
-    let inner_chunk = doc.get("codecs").and_then(Value::as_array).and_then(|codecs| {
-        codecs
-            .iter()
-            .find(|c| c.get("name").and_then(Value::as_str) == Some("sharding_indexed"))
-            .and_then(|c| lengths(c.pointer("/configuration/chunk_shape")))
-    });
+    // Of other shards nothing can be read by itself: one is a chunk.
+    let inner_chunk = match doc.get("codecs").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([shards]) if crate::shard::is_usual(shards) => lengths(shards.pointer("/configuration/chunk_shape")),
+        _ => None,
+    };
     let attributes = doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default();
     let names = |v: Option<&Value>| -> Option<Vec<Option<String>>> {
         let list: Vec<Option<String>> = v?.as_array()?.iter().map(|n| n.as_str().map(String::from)).collect();
         (list.len() == shape.len()).then_some(list)
     };
-    let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
+    let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get(DIMENSIONS)));
     let raw = inner_chunk.is_none() && crate::codec::is_raw(&doc, zarr_format, dtype.size());
     let direct = inner_chunk.is_none() && crate::codec::is_direct(&doc, zarr_format, dtype.size());
     Ok(ArrayMeta {
@@ -198,70 +178,25 @@ fn dtype_of(array: &Array<()>) -> Result<DType, String> {
     v3.parse()
 }
 
-/// The fill value as Zarr v3 writes it.
-fn fill_json(value: Scalar, dtype: DType) -> Value {
-    let float = |v: f64| {
-        if v.is_nan() {
-            json!("NaN")
-        } else if v.is_infinite() {
-            json!(if v > 0.0 { "Infinity" } else { "-Infinity" })
-        } else {
-            json!(v)
-        }
-    };
-    match dtype.kind() {
-        chunkwise_types::DTypeKind::Bool => json!(value.as_bool()),
-        chunkwise_types::DTypeKind::Float => float(value.as_f64()),
-        chunkwise_types::DTypeKind::Complex => {
-            let c = value.as_complex();
-            json!([float(c.re), float(c.im)])
-        }
-        _ => {
-            let v = value.as_i128();
-            i64::try_from(v).map_or_else(|_| json!(u64::try_from(v).unwrap_or(0)), |v| json!(v))
-        }
-    }
-}
-
-/// The metadata of a new v3 array.
-pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
-    let bytes =
-        if new.dtype.size() == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
-    let mut codecs = vec![bytes.clone()];
-    match new.codec {
-        CodecChoice::Default => codecs.push(json!({"name": "blosc", "configuration": {
-            "cname": "lz4", "clevel": 5, "shuffle": if new.dtype.size() == 1 { "noshuffle" } else { "shuffle" },
-            "typesize": new.dtype.size(), "blocksize": 0}})),
-        CodecChoice::None => {}
-        CodecChoice::Zstd { level } => codecs.push(json!({"name": "zstd", "configuration": {"level": level, "checksum": false}})),
-        CodecChoice::Gzip { level } => codecs.push(json!({"name": "gzip", "configuration": {"level": level}})),
-    }
-    let chunks: Vec<u64> = new.chunks.iter().map(|&c| c.max(1)).collect();
-    let (stored, codecs) = match &new.shards {
-        Some(shards) => (
-            shards.clone(),
-            vec![json!({"name": "sharding_indexed", "configuration": {
-                "chunk_shape": chunks, "codecs": codecs,
-                "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
-                "index_location": "end"}})],
-        ),
-        None => (chunks, codecs),
-    };
-    let mut doc = json!({
-        "zarr_format": 3, "node_type": "array", "shape": new.shape, "data_type": new.dtype.name(),
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": stored}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": fill_json(new.fill_value, new.dtype), "codecs": codecs, "attributes": new.attributes,
-    });
-    if let (Some(names), Some(object)) = (&new.dimension_names, doc.as_object_mut()) {
-        object.insert("dimension_names".into(), json!(names));
-    }
-    from_document("a new array", doc, 3)
-}
-
 /// Writes the metadata of an array: from now on it can be opened.
 pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
-    let text = serde_json::to_vec_pretty(&meta.metadata)
-        .map_err(|e| StorageError::Metadata { url: location.to_string(), detail: e.to_string() })?;
-    Store::open(location)?.put("zarr.json", text)
+    let text = |doc: &Value| {
+        let bad = |e: serde_json::Error| StorageError::Metadata { url: location.to_string(), detail: e.to_string() };
+        serde_json::to_vec_pretty(doc).map_err(bad)
+    };
+    let store = Store::open(location)?;
+    if meta.zarr_format == 3 {
+        return store.put("zarr.json", text(&meta.metadata)?);
+    }
+    let (array, attributes) = apart(&meta.metadata);
+    store.put(".zattrs", text(&attributes)?)?;
+    // Last: with it the array is there.
+    store.put(".zarray", text(&array)?)
+}
+
+/// The two documents of an array of Zarr v2.
+pub(crate) fn apart(doc: &Value) -> (Value, Value) {
+    let mut array = doc.clone();
+    let attributes = array.as_object_mut().and_then(|o| o.remove("attributes")).unwrap_or_else(|| json!({}));
+    (array, attributes)
 }

@@ -1,14 +1,14 @@
 //! Shards: many chunks in one object, found by an index at one end of it.
 //!
-//! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two little-endian `u64` for each inner chunk, offset and length,
-//! all ones for a chunk that is not stored, and a CRC-32C. Shards with other index codecs go through zarrs instead.
+//! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two `u64` for each inner chunk, offset and length, all ones for a chunk that is
+//! not stored, little-endian unless it says otherwise, and mostly a CRC-32C. Shards with other index codecs go through zarrs instead.
 
 use crate::codec::ChunkCodec;
 use crate::object::Object;
 use crate::{ArrayMeta, StorageError, Store};
 use chunkwise_types::volume;
 use object_store::GetRange;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Where an inner chunk lies in its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,45 @@ pub(crate) struct ShardLayout {
     pub codec: ChunkCodec,
     /// Inner chunks along each axis of a shard.
     pub counts: Vec<u64>,
-    index_at_end: bool,
+    form: IndexForm,
+}
+
+/// True for the codec of shards whose chunks are read one by one.
+pub(crate) fn is_usual(codec: &Value) -> bool {
+    codec.get("name").and_then(Value::as_str) == Some("sharding_indexed")
+        && codec.get("configuration").is_some_and(|c| IndexForm::of(c).is_some())
+}
+
+/// How the index of a shard is written.
+#[derive(Debug, Clone, Copy)]
+struct IndexForm {
+    at_end: bool,
+    little: bool,
+    checked: bool,
+}
+
+impl IndexForm {
+    fn of(configuration: &Value) -> Option<IndexForm> {
+        let codecs = configuration.get("index_codecs").and_then(Value::as_array)?;
+        let named = |c: &Value, name: &str| c.get("name").and_then(Value::as_str).or(c.as_str()) == Some(name);
+        let (bytes, checked) = match codecs.as_slice() {
+            [bytes] => (bytes, false),
+            [bytes, crc] if named(crc, "crc32c") => (bytes, true),
+            _ => return None,
+        };
+        let endian = bytes.pointer("/configuration/endian").and_then(Value::as_str).filter(|_| named(bytes, "bytes"))?;
+        let at_end = configuration.get("index_location").is_none_or(|v| v == "end");
+        Some(IndexForm { at_end, little: endian == "little", checked })
+    }
+
+    fn number(self, b: &[u8]) -> u64 {
+        let add = |a: u64, x: &u8| a << 8 | u64::from(*x);
+        if self.little { b.iter().rev().fold(0, add) } else { b.iter().fold(0, add) }
+    }
+
+    fn bytes(self, n: u64) -> [u8; 8] {
+        if self.little { n.to_le_bytes() } else { n.to_be_bytes() }
+    }
 }
 
 impl ShardLayout {
@@ -60,29 +98,20 @@ impl ShardLayout {
         let codecs = meta.metadata.get("codecs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let [codec] = codecs else { return Ok(None) };
         let Some(configuration) = codec.get("configuration") else { return Ok(None) };
-        let usual = configuration.get("index_codecs").and_then(Value::as_array).is_some_and(|c| match c.as_slice() {
-            [b, crc] => {
-                b.get("name") == Some(&json!("bytes"))
-                    && b.pointer("/configuration/endian") == Some(&json!("little"))
-                    && crc.get("name") == Some(&json!("crc32c"))
-            }
-            _ => false,
-        });
-        let index_at_end = configuration.get("index_location").is_none_or(|v| v == "end");
         let shard = meta.grid.stored_shape();
-        let (true, Some(inner_codecs), true) =
-            (usual, configuration.get("codecs"), shard.iter().zip(inner).all(|(s, c)| *c > 0 && s % c == 0))
+        let (Some(form), Some(inner_codecs), true) =
+            (IndexForm::of(configuration), configuration.get("codecs"), shard.iter().zip(inner).all(|(s, c)| *c > 0 && s % c == 0))
         else {
             return Ok(None);
         };
         let codec = ChunkCodec::of_inner(meta, inner, inner_codecs)?;
         let counts = shard.iter().zip(inner).map(|(s, c)| s / c).collect();
-        Ok(Some(ShardLayout { codec, counts, index_at_end }))
+        Ok(Some(ShardLayout { codec, counts, form }))
     }
 
     /// Bytes of a whole index.
     pub fn index_bytes(&self) -> u64 {
-        volume(&self.counts) * 16 + 4
+        volume(&self.counts) * 16 + if self.form.checked { 4 } else { 0 }
     }
 
     /// Reads the index entries of some inner chunks of a shard.
@@ -108,13 +137,13 @@ impl ShardLayout {
         if size < n {
             return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
         }
-        Ok(if self.index_at_end { size - n } else { 0 })
+        Ok(if self.form.at_end { size - n } else { 0 })
     }
 
     /// The range of a whole index, which one request can ask for where the size of the object is not known.
     pub fn index_range(&self) -> GetRange {
         let n = self.index_bytes();
-        if self.index_at_end { GetRange::Suffix(n) } else { GetRange::Bounded(0..n) }
+        if self.form.at_end { GetRange::Suffix(n) } else { GetRange::Bounded(0..n) }
     }
 
     /// The index entries of some inner chunks, from the bytes of an index: all of it, or its entries from number `from` on.
@@ -123,17 +152,16 @@ impl ShardLayout {
         if whole && bytes != self.index_bytes() {
             return Err(ShardError::Damaged(format!("it has {size} bytes, fewer than the index of a shard")));
         }
-        if whole {
+        if whole && self.form.checked {
             let crc = data.split_off(data.len() - 4);
             if crc32c::crc32c(&data).to_le_bytes() != *crc {
                 return Err(ShardError::Damaged("the checksum of its index is wrong".into()));
             }
         }
-        let number = |b: &[u8]| b.iter().rev().fold(0u64, |a, &x| a << 8 | u64::from(x));
         let entries: Vec<Entry> = wanted
             .iter()
             .map(|k| &data[((k - from) * 16) as usize..][..16])
-            .map(|e| Entry { offset: number(&e[..8]), len: number(&e[8..]) })
+            .map(|e| Entry { offset: self.form.number(&e[..8]), len: self.form.number(&e[8..]) })
             .collect();
         let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
         match entries.iter().find(outside) {
@@ -147,10 +175,10 @@ impl ShardLayout {
         // Incompressible chunks grow by a header, so that the buffer of a whole shard is rarely moved.
         let headers = 32 * volume(&self.counts) as usize + self.index_bytes() as usize;
         let mut data = Vec::with_capacity(elements + elements / 128 + headers);
-        if !self.index_at_end {
+        if !self.form.at_end {
             data.resize(self.index_bytes() as usize, 0);
         }
-        ShardBuilder { data, entries: Vec::with_capacity(volume(&self.counts) as usize), index_at_end: self.index_at_end }
+        ShardBuilder { data, entries: Vec::with_capacity(volume(&self.counts) as usize), form: self.form }
     }
 }
 
@@ -158,7 +186,7 @@ impl ShardLayout {
 pub(crate) struct ShardBuilder {
     data: Vec<u8>,
     entries: Vec<Entry>,
-    index_at_end: bool,
+    form: IndexForm,
 }
 
 impl ShardBuilder {
@@ -176,9 +204,12 @@ impl ShardBuilder {
 
     /// The object.
     pub fn finish(mut self) -> Vec<u8> {
-        let mut index: Vec<u8> = self.entries.iter().flat_map(|e| [e.offset.to_le_bytes(), e.len.to_le_bytes()]).flatten().collect();
-        index.extend(crc32c::crc32c(&index).to_le_bytes());
-        if self.index_at_end {
+        let numbers = self.entries.iter().flat_map(|e| [e.offset, e.len]);
+        let mut index: Vec<u8> = numbers.flat_map(|n| self.form.bytes(n)).collect();
+        if self.form.checked {
+            index.extend(crc32c::crc32c(&index).to_le_bytes());
+        }
+        if self.form.at_end {
             self.data.extend(index);
         } else {
             self.data[..index.len()].copy_from_slice(&index);

@@ -4,7 +4,10 @@
 //! (<https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8>). Read are also texts of a fixed length
 //! (`fixed_length_utf32`, and `<U` of version 2), and those of version 2 with the filter `vlen-utf8`.
 
-use crate::{ArrayIo, CodecChoice, Elements, Location, NewArray, StorageError, Store, new_meta, open_array, publish_array};
+use crate::meta::DIMENSIONS;
+use crate::{
+    ArrayIo, CodecChoice, Elements, Form, Location, NewArray, StorageError, Store, V2Form, new_meta_as, open_array, publish_array,
+};
 use chunkwise_types::{DType, Region, Scalar, unravel, volume};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -61,7 +64,7 @@ pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>,
         ArrayIo::new(location, &meta)?.read_region(&Region::full(&meta.shape), &mut data)?;
     }
     let mut attributes = meta.attributes;
-    attributes.remove("_ARRAY_DIMENSIONS");
+    attributes.remove(DIMENSIONS);
     let dims = meta.dimension_names.unwrap_or_else(|| vec![None; meta.shape.len()]);
     Ok(Some(SmallArray { shape: meta.shape, dims, attributes, values: Values::Numbers(meta.dtype, data) }))
 }
@@ -193,31 +196,46 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     };
     let names =
         |v: Option<&Value>| -> Option<Vec<Option<String>>> { Some(v?.as_array()?.iter().map(|n| n.as_str().map(String::from)).collect()) };
-    let dims = names(doc.get("dimension_names")).or_else(|| names(attributes.get("_ARRAY_DIMENSIONS")));
+    let dims = names(doc.get("dimension_names")).or_else(|| names(attributes.get(DIMENSIONS)));
     let dims = dims.filter(|d| d.len() == shape.len()).unwrap_or_else(|| vec![None; shape.len()]);
-    attributes.remove("_ARRAY_DIMENSIONS");
+    attributes.remove(DIMENSIONS);
     Ok(Some((SmallArray { shape, dims, attributes, values: Values::Text(texts) }, chunks)))
+}
+
+/// The version of Zarr that an array is written in, and what is a matter of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Version {
+    /// Version 2, where readers take the fill value, if there is one, for missing.
+    V2(Option<Scalar>),
+    /// Version 3.
+    V3,
 }
 
 /// Writes an array as a single chunk. The key of the chunk and its XXH3-64 are given back, unless there is none.
 ///
 /// # Errors
 /// When storage fails.
-pub fn write_small(location: &Location, array: &SmallArray) -> Result<Option<(String, u64)>, StorageError> {
+pub fn write_small(location: &Location, array: &SmallArray, version: Version) -> Result<Option<(String, u64)>, StorageError> {
     let chunks: Vec<u64> = array.shape.iter().map(|n| (*n).max(1)).collect();
     let empty = volume(&array.shape) == 0;
-    match &array.values {
+    let list = match &array.values {
+        Values::Text(list) => list,
         Values::Numbers(dtype, bytes) => {
-            let meta = new_meta(&NewArray {
+            let new = NewArray {
                 dtype: *dtype,
                 shape: array.shape.clone(),
                 chunks,
                 shards: None,
                 codec: CodecChoice::Default,
-                fill_value: Scalar::Int(0),
+                fill_value: if let Version::V2(Some(fill)) = version { fill } else { Scalar::Int(0) },
                 dimension_names: Some(array.dims.clone()),
                 attributes: array.attributes.clone(),
-            })?;
+            };
+            let v2 = match version {
+                Version::V2(fill) => Some(V2Form { no_fill: fill.is_none(), ..V2Form::default() }),
+                Version::V3 => None,
+            };
+            let meta = new_meta_as(&new, &Form { v2, ..Form::default() })?;
             let written = if empty {
                 None
             } else {
@@ -226,31 +244,43 @@ pub fn write_small(location: &Location, array: &SmallArray) -> Result<Option<(St
                 Some((w.key, w.xxh3))
             };
             publish_array(location, &meta)?;
-            Ok(written)
+            return Ok(written);
         }
-        Values::Text(list) => {
-            let doc = json!({
-                "zarr_format": 3, "node_type": "array", "shape": array.shape, "data_type": "string",
-                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
-                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-                "fill_value": "", "codecs": [{"name": "vlen-utf8", "configuration": {}}], "attributes": array.attributes, "dimension_names": array.dims,
-            });
-            let store = Store::open(location)?;
-            let mut written = None;
-            if !empty {
-                let mut data = (list.len() as u32).to_le_bytes().to_vec();
-                for text in list {
-                    data.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                    data.extend_from_slice(text.as_bytes());
-                }
-                let key = std::iter::once("c").chain(array.shape.iter().map(|_| "0")).collect::<Vec<_>>().join("/");
-                written = Some((key.clone(), xxhash_rust::xxh3::xxh3_64(&data)));
-                store.put(&key, data)?;
-            }
-            store.put("zarr.json", serde_json::to_vec_pretty(&doc).unwrap_or_default())?;
-            Ok(written)
+    };
+    let store = Store::open(location)?;
+    let numbers: Vec<&str> = array.shape.iter().map(|_| "0").collect();
+    let (key, documents) = if version == Version::V3 {
+        let doc = json!({
+            "zarr_format": 3, "node_type": "array", "shape": array.shape, "data_type": "string",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": "", "codecs": [{"name": "vlen-utf8", "configuration": {}}], "attributes": array.attributes, "dimension_names": array.dims,
+        });
+        (std::iter::once("c").chain(numbers).collect::<Vec<_>>().join("/"), vec![("zarr.json", doc)])
+    } else {
+        let doc = json!({
+            "zarr_format": 2, "shape": array.shape, "chunks": chunks, "dtype": "|O", "compressor": null, "fill_value": null, "order": "C",
+            "filters": [{"id": "vlen-utf8"}], "dimension_separator": ".",
+        });
+        let mut attributes = array.attributes.clone();
+        attributes.insert(DIMENSIONS.into(), json!(array.dims));
+        let key = if numbers.is_empty() { "0".into() } else { numbers.join(".") };
+        (key, vec![(".zattrs", attributes.into()), (".zarray", doc)])
+    };
+    let mut written = None;
+    if !empty {
+        let mut data = (list.len() as u32).to_le_bytes().to_vec();
+        for text in list {
+            data.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            data.extend_from_slice(text.as_bytes());
         }
+        written = Some((key.clone(), xxhash_rust::xxh3::xxh3_64(&data)));
+        store.put(&key, data)?;
     }
+    for (name, doc) in documents {
+        store.put(name, serde_json::to_vec_pretty(&doc).unwrap_or_default())?;
+    }
+    Ok(written)
 }
 
 #[cfg(test)]
@@ -269,10 +299,13 @@ mod tests {
             ("numbers", vec![2], dims, Values::Numbers(DType::Int16, vec![1, 0, 2, 0])),
         ] {
             let array = SmallArray { shape, dims, attributes: json!({"units": "K"}).as_object().cloned().unwrap(), values };
-            write_small(&at(name), &array).unwrap();
-            assert_eq!(read_small(&at(name), 1 << 20).unwrap(), Some(array), "{name}");
+            for version in [Version::V3, Version::V2(None)] {
+                let at = at(&format!("{name} {version:?}"));
+                write_small(&at, &array, version).unwrap();
+                assert_eq!(read_small(&at, 1 << 20).unwrap().as_ref(), Some(&array), "{name} {version:?}");
+            }
         }
         assert_eq!(read_small(&at("nothing"), 100).unwrap(), None);
-        assert!(read_small(&at("text"), 1).is_err());
+        assert!(read_small(&at("text V3"), 1).is_err());
     }
 }

@@ -1,10 +1,12 @@
 //! A plan with its arrays opened.
 
 use crate::TaskError;
-use chunkwise_plan::{ArrayRole, Codec, Encoding, Plan, PlanArray};
+use chunkwise_plan::{ArrayRole, Codec, CodecMetadata, Encoding, Order, Plan, PlanArray, ShardEnd};
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Location, MemoryTier, NewArray, StorageError, Store, at_once, new_meta, open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Form, Location, MemoryTier, NewArray, StorageError, Store, V2Form, at_once, new_meta_as, open_array,
+    publish_array,
 };
+use chunkwise_types::Scalar;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,21 +28,41 @@ struct Opened {
 
 /// The stored form of an array that a plan describes.
 fn meta_of(array: &PlanArray, e: &Encoding) -> Result<ArrayMeta, StorageError> {
-    new_meta(&NewArray {
+    let json = |list: &[CodecMetadata]| list.iter().map(CodecMetadata::to_json).collect::<Vec<_>>();
+    let location = |end| if end == ShardEnd::Start { "start" } else { "end" }.to_string();
+    let mut form = Form { index: e.index.as_ref().map(|i| (location(i.index_location), json(&i.index_codecs))), ..Form::default() };
+    let codec = match &e.codec {
+        Codec::Default => CodecChoice::Default,
+        Codec::None => CodecChoice::None,
+        Codec::Zstd(level) => CodecChoice::Zstd { level: *level },
+        Codec::Gzip(level) => CodecChoice::Gzip { level: *level },
+        Codec::Codecs(list) => {
+            form.codecs = Some(json(list));
+            CodecChoice::None
+        }
+        Codec::V2(v2) => {
+            form.v2 = Some(V2Form {
+                compressor: serde_json::json!(v2.compressor),
+                filters: if v2.filters.is_empty() { serde_json::Value::Null } else { serde_json::json!(v2.filters) },
+                order: if v2.order == Order::C { "C" } else { "F" },
+                big_endian: v2.big_endian,
+                no_fill: e.fill_value.is_none(),
+            });
+            CodecChoice::None
+        }
+    };
+    form.chunk_keys = e.chunk_keys.map(|k| (k.name(), k.separator.as_str()));
+    let new = NewArray {
         dtype: array.dtype,
         shape: array.shape.clone(),
         chunks: e.chunks.clone(),
         shards: e.shards.clone(),
-        codec: match e.codec {
-            Codec::Default => CodecChoice::Default,
-            Codec::None => CodecChoice::None,
-            Codec::Zstd(level) => CodecChoice::Zstd { level },
-            Codec::Gzip(level) => CodecChoice::Gzip { level },
-        },
-        fill_value: e.fill_value,
+        codec,
+        fill_value: e.fill_value.unwrap_or(Scalar::Int(0)),
         dimension_names: e.dimension_names.clone(),
         attributes: e.attributes.clone(),
-    })
+    };
+    new_meta_as(&new, &form)
 }
 
 impl TaskContext {

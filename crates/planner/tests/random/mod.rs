@@ -50,6 +50,9 @@ pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
         join: false,
         shards: None,
         codec: Codec::Default,
+        index: None,
+        chunk_keys: None,
+        fill_value: None,
         attributes: serde_json::Map::new(),
         group_attributes: serde_json::Map::new(),
     }
