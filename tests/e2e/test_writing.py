@@ -478,3 +478,54 @@ def test_bad_metadata_is_refused(tmp_path, output, words):
     path = write_pipeline(tmp_path, {"x": "in.zarr"}, {}, {"out": {"array": "x", **output}})
     chunkwise("run", path, *LIMIT).failed(*words)
     assert not (tmp_path / "out").exists()
+
+
+# Of what takes long, a quarter.
+SMALL = {"array": "x[:1000] + 1"}
+LARGE = {
+    "gzip": {"codec": "gzip"},
+    "zstd, level 19": {**SMALL, "codecs": [bytes_codec(), zstd(19)]},
+    "big endian": {"codecs": [bytes_codec("big")]},
+    "transposed and compressed twice": {"codecs": [transpose(1, 0), bytes_codec("big"), zstd(1), blosc(cname="lz4"), CRC]},
+    "blosc, level 9": {**SMALL, "codecs": [bytes_codec(), blosc(cname="zstd", clevel=9)]},
+    "blosc, one block": {"codecs": [bytes_codec(), blosc(cname="zstd", clevel=1, blocksize=16_000_000)]},
+    "shards": {"codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [1000, 1000], "codecs": [transpose(1, 0), bytes_codec("big"), zstd(9)], "index_location": "start"}}], "shards": [2000, 2000]},
+    "version 2": {"zarr_format": 2, "order": "F", "dtype": ">f8"},
+    "version 2, bz2": {**SMALL, "zarr_format": 2, "compressor": {"id": "bz2", "level": 9}},
+    "float16": {"array": 'astype(x + 1, "float32")', "dtype": "float16"},
+}
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """64 MB that no codec makes smaller, in chunks of 8 MB, and the memory of the program itself."""
+    folder = tmp_path_factory.mktemp("large")
+    write_array(folder / "x", np.random.default_rng(1).standard_normal((4000, 2000)), (500, 2000))
+    return folder
+
+
+# Of the 64 MiB that are kept for the program itself it needs less, and a copy that nobody counted would hide in the rest.
+PROGRAM = 40_000_000
+
+
+def peak(path):
+    """Runs a pipeline with the least memory that it should need, and compares what it took with the projection."""
+    plan = json.loads(chunkwise("plan", path, "--allowed-mem", "1500MB", "--format", "json").ok().stdout)
+    need = max(stage["projected_mem"] for stage in plan["stages"])
+    done = chunkwise("run", path, "--allowed-mem", need + plan["spec"]["reserved_mem"] + 1_000_000, "--workers", 1, "--json").ok()
+    assert done.report["peak_memory"] < need + PROGRAM, f"{done.report['peak_memory']} bytes for {need} and the program"
+
+
+@pytest.mark.parametrize("chunks", [[2000, 2000], [2100, 1900]], ids=["exact", "padded"])
+@pytest.mark.parametrize("case", LARGE)
+def test_peak_memory(large, tmp_path, case, chunks):
+    """A run takes no more than is projected, whatever copies and tables the codecs need."""
+    output = {"array": "x + 1", "chunks": chunks, **LARGE[case]}
+    if "shards" in output:
+        del output["chunks"]
+    peak(write_pipeline(tmp_path, {"x": str(large / "x")}, {}, {"out": output}, spec={"workers": 1}))
+    x = read_array(large / "x") + 1
+    wanted = x.astype("float32").astype("float16") if case == "float16" else x[:1000] if "[:1000]" in output["array"] else x
+    np.testing.assert_array_equal(read_array(tmp_path / "out"), wanted)
+    # Reading some rows of every chunk.
+    peak(write_pipeline(tmp_path, {"x": "out"}, {}, {"sums": "sum(x[::700], axis=1)"}, spec={"workers": 1}))

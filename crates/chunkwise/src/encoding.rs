@@ -2,8 +2,9 @@
 
 use crate::pipeline::codec_named;
 use chunkwise_ops::Array;
+use chunkwise_ops::cf::{self, Packing};
 use chunkwise_pipeline::{Document, Output, PipelineError, Spanned};
-use chunkwise_plan::{ChunkKeys, Codec, KeyName, Order, Separator, ShardIndex, V2, parse_codecs, parse_fill};
+use chunkwise_plan::{ChunkKeys, Codec, KeyName, Order, Separator, ShardIndex, StoredDType, V2, parse_codecs, parse_fill};
 use chunkwise_types::{DType, Scalar};
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ pub(crate) struct Encoded {
     pub sharding: Option<(Option<Vec<u64>>, ShardIndex)>,
     pub chunk_keys: Option<ChunkKeys>,
     pub fill_value: Option<Scalar>,
+    pub stored_dtype: Option<StoredDType>,
 }
 
 /// The keys that belong to one version of Zarr, and the version.
@@ -56,12 +58,25 @@ pub(crate) fn of(doc: &Document, output: &Output, array: &Array) -> Result<Encod
             return Err(e.with_help(if of == 2 { "add `zarr_format: 2`" } else { instead }));
         }
     }
-    let big_endian = place.read("dtype", |v| byte_order(v, array.dtype()))?.unwrap_or(false);
-    if let Some(at) = place.get("dtype").filter(|_| big_endian && format == 3) {
-        let e = place.error(at, "a dtype of Zarr v3 has no byte order");
-        return Err(e.with_help("the codec `bytes` has: `codecs: [{name: bytes, configuration: {endian: big}}]`"));
+    let said = place.read("dtype", parse_dtype)?;
+    if let Some((at, said)) = place.get("dtype").zip(said) {
+        if said.big_endian && format == 3 {
+            let e = place.error(at, "a dtype of Zarr v3 has no byte order");
+            return Err(e.with_help("the codec `bytes` has: `codecs: [{name: bytes, configuration: {endian: big}}]`"));
+        }
+        if said.dtype != array.dtype() {
+            let said = if said.half { "float16, which is stored of float32" } else { said.dtype.name() };
+            let e = place.error(at, format!("`dtype` says {said}, but the array is {}; convert it with astype", array.dtype()));
+            return Err(e.with_help("or pack it: with `_FillValue` for NaN, and `scale_factor` and `add_offset` if there are any"));
+        }
     }
-    let fill_value = place.read("fill_value", |v| parse_fill(v, array.dtype()))?;
+    let (big_endian, half) = said.map_or((false, false), |s| (s.big_endian && s.dtype.size() > 1, s.half));
+    let item = if half { 2 } else { array.dtype().size() };
+    let fill_value = place.read("fill_value", |v| match parse_fill(v, array.dtype())? {
+        fill if half && fill.as_f64().is_finite() && fill.as_f64().abs() >= 65_520.0 => Err(format!("float16 does not hold {v}")),
+        fill => Ok(fill),
+    })?;
+    let stored_dtype = half.then_some(StoredDType::Float16);
     let short = match &output.codec {
         None => None,
         Some(name) => Some(codec_named(&name.value).ok_or_else(|| {
@@ -78,15 +93,15 @@ pub(crate) fn of(doc: &Document, output: &Output, array: &Array) -> Result<Encod
         let separator = place.read("dimension_separator", Separator::parse)?;
         let chunk_keys = separator.map(|separator| ChunkKeys { name: KeyName::V2, separator });
         let codec = Codec::V2(V2 { big_endian, ..version_2(&place, short)? });
-        return Ok(Encoded { codec, sharding: None, chunk_keys, fill_value });
+        return Ok(Encoded { codec, sharding: None, chunk_keys, fill_value, stored_dtype });
     }
     let chunk_keys = place.read("chunk_key_encoding", ChunkKeys::parse)?;
-    let chain = place.read("codecs", |v| parse_codecs(v, array.dtype(), array.rank()))?;
+    let chain = place.read("codecs", |v| parse_codecs(v, item, array.rank()))?;
     let (codec, sharding) = match chain {
         Some(chain) => (Codec::Codecs(chain.codecs), chain.sharding),
         None => (short.unwrap_or_default(), None),
     };
-    Ok(Encoded { codec, sharding, chunk_keys, fill_value })
+    Ok(Encoded { codec, sharding, chunk_keys, fill_value, stored_dtype })
 }
 
 fn version_2(place: &Place<'_>, short: Option<Codec>) -> Result<V2, PipelineError> {
@@ -109,23 +124,52 @@ fn version_2(place: &Place<'_>, short: Option<Codec>) -> Result<V2, PipelineErro
     Ok(v2)
 }
 
-/// True for big-endian. The dtype is a name, or written as in NumPy and Zarr v2: `>f4`.
-fn byte_order(value: &Value, dtype: DType) -> Result<bool, String> {
+/// The keys that say that values are packed.
+const PACKING: [&str; 3] = ["scale_factor", "add_offset", "_FillValue"];
+
+/// True if an output is to be packed, by a scale, an offset or a missing value.
+pub(crate) fn is_packed(output: &Output) -> bool {
+    PACKING.iter().any(|key| output.encoding.contains_key(*key))
+}
+
+/// The array as it is stored, if the output is to be packed.
+pub(crate) fn packed(doc: &Document, output: &Output, array: Array) -> Result<Array, PipelineError> {
+    let place = Place { doc, output };
+    let Some(first) = PACKING.iter().find_map(|key| place.get(key)) else { return Ok(array) };
+    let dtype = place.read("dtype", parse_dtype)?.map_or(array.dtype(), |s| s.dtype);
+    let factor = |key: &str| place.read(key, |v| v.as_f64().ok_or_else(|| format!("`{key}` is a number, not {v}")));
+    let fill = place.read("_FillValue", |v| parse_fill(v, dtype))?;
+    let packing =
+        Packing { scale: factor("scale_factor")?, offset: factor("add_offset")?, missing: fill.into_iter().collect(), unsigned: None };
+    cf::encode(&array, &packing, dtype).map_err(|e| place.error(first, e))
+}
+
+/// A dtype as an output says it.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    dtype: DType,
+    big_endian: bool,
+    /// Floats of 16 bits, of which the dtype in memory is float32.
+    half: bool,
+}
+
+/// The dtype is a name, or written as in NumPy and Zarr v2: `>f4`.
+fn parse_dtype(value: &Value) -> Result<Said, String> {
     let text = value.as_str().unwrap_or_default();
     let kinds = [('b', "bool"), ('i', "int"), ('u', "uint"), ('f', "float"), ('c', "complex")];
     let named = |text: &str| -> Option<DType> {
         let (kind, bytes) = (text.chars().next()?, text.get(1..)?.parse::<u64>().ok()?);
         let name = kinds.iter().find(|(k, _)| *k == kind)?.1;
-        if kind == 'b' { DType::Bool.into() } else { format!("{name}{}", bytes.checked_mul(8)?).parse().ok() }
-            .filter(|d: &DType| d.size() == bytes)
+        let dtype = if kind == 'b' { Some(DType::Bool) } else { format!("{name}{}", bytes.checked_mul(8)?).parse().ok() };
+        dtype.filter(|d| d.size() == bytes)
     };
-    let found = match text.strip_prefix(['<', '>', '|', '=']) {
+    let rest = text.strip_prefix(['<', '>', '|', '=']);
+    let half = rest == Some("f2") || text == "float16";
+    let found = match rest {
+        _ if half => Some(DType::Float32),
         Some(rest) => named(rest),
         None => text.parse().ok(),
     };
-    match found {
-        Some(found) if found == dtype => Ok(text.starts_with('>') && dtype.size() > 1),
-        Some(_) => Err(format!("`dtype` says {value}, but the array is {dtype}; convert it with astype")),
-        None => Err(format!("`dtype` is the array's, {dtype}, or with its byte order as in \">f4\", not {value}")),
-    }
+    let wanted = || format!("`dtype` is a name such as float32, or has a byte order as in \">f4\"; it is not {value}");
+    found.map(|dtype| Said { dtype, big_endian: text.starts_with('>'), half }).ok_or_else(wanted)
 }

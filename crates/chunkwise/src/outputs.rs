@@ -64,7 +64,9 @@ fn request(
     several: bool,
     inputs: &Inputs,
 ) -> Result<Request, PipelineError> {
-    let mut array = inputs.as_stored(array).unwrap_or_else(|| array.clone());
+    // What is packed anew is not what an input has packed.
+    let as_it_is = || inputs.as_stored(array).unwrap_or_else(|| array.clone());
+    let mut array = if encoding::is_packed(output) { encoding::packed(doc, output, array.clone())? } else { as_it_is() };
     if let Some(dims) = &output.dims {
         if dims.value.len() != array.rank() {
             let message = format!("{} names for {} dimensions", dims.value.len(), array.rank());
@@ -134,7 +136,7 @@ fn request(
     }
     attributes.extend(output.attributes.clone());
     let join = doc.spec.join_chunks != Some(false);
-    let Encoded { codec, sharding, chunk_keys, mut fill_value } = encoded;
+    let Encoded { codec, sharding, chunk_keys, mut fill_value, stored_dtype } = encoded;
     if codec.zarr_format() == 2 {
         if let Some(shards) = &output.shards {
             let span = shards.first().map_or(0..0, |(dim, _)| dim.span.clone());
@@ -156,6 +158,7 @@ fn request(
         chunks,
         shards,
         codec,
+        stored_dtype,
         index: sharding.map(|(_, index)| index),
         chunk_keys,
         fill_value,

@@ -98,6 +98,7 @@ impl Session {
             join: true,
             shards: None,
             codec: Codec::Default,
+            stored_dtype: None,
             index: None,
             chunk_keys: None,
             fill_value: None,

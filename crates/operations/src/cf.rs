@@ -4,7 +4,7 @@
 //! dtype, make float32 of integers up to 16 bits and float64 of the others. Missing values are compared with what is stored, before
 //! it is scaled, and become NaN.
 
-use crate::elementwise::{astype, elementwise};
+use crate::elementwise::{astype, clip, elementwise};
 use crate::{Array, OpError};
 use chunkwise_kernels::ElementOp;
 use chunkwise_types::{DType, DTypeKind, Scalar};
@@ -214,6 +214,62 @@ pub fn decode(a: &Array, packing: &Packing) -> Result<Array, OpError> {
     let mut attributes = a.attributes().clone();
     attributes.retain(|name, _| !PACKING.contains(&name.as_str()) && !LIMITS.contains(&name.as_str()));
     Ok(out.with_attributes(attributes))
+}
+
+/// The values that are stored of an array of floats, which [`decode`] makes into it again, as xarray's encoding: shifted, scaled, rounded to the
+/// nearest where they become integers. Values beyond those become the nearest one; the first of `missing` stands for NaN.
+///
+/// The attributes are those of the array and those that say the packing.
+///
+/// # Errors
+/// If the array has no floats, or a missing value or a scale cannot be.
+pub fn encode(a: &Array, packing: &Packing, dtype: DType) -> Result<Array, OpError> {
+    let bad = |problem: String| Err(OpError::new("packing", problem));
+    if a.dtype().kind() != DTypeKind::Float || !(dtype.is_integer() || dtype.kind() == DTypeKind::Float) {
+        return bad(format!("floats are packed, as floats or integers; this is {} as {dtype}", a.dtype()));
+    }
+    if packing.scale.is_some_and(|s| s == 0.0 || !s.is_finite()) || packing.offset.is_some_and(|o| !o.is_finite()) {
+        return bad("`scale_factor` must be finite and not 0, `add_offset` must be finite".into());
+    }
+    let fill = packing.missing.first().copied();
+    match fill {
+        None if dtype.is_integer() => return bad(format!("NaN cannot be stored as {dtype}: give a `_FillValue` that stands for it")),
+        Some(fill) if !fill.fits(dtype) => return bad(format!("the `_FillValue` {fill} is no value of {dtype}")),
+        _ => {}
+    }
+    let scaled = packing.scale.is_some() || packing.offset.is_some();
+    let mut out = if scaled || dtype.is_integer() { astype(a, DType::Float64)? } else { a.clone() };
+    if let Some(offset) = packing.offset {
+        out = elementwise(ElementOp::Subtract, &[(&out).into(), Scalar::Float(offset).into()])?;
+    }
+    if let Some(scale) = packing.scale {
+        out = elementwise(ElementOp::Divide, &[(&out).into(), Scalar::Float(scale).into()])?;
+    }
+    if let Some((least, greatest)) = dtype.integer_range() {
+        out = elementwise(ElementOp::Round, &[(&out).into()])?;
+        // No value becomes a missing one.
+        let at = |n: i128| fill.is_some_and(|f| f.as_i128() == n);
+        let (low, high) = (least + i128::from(at(least)), greatest - i128::from(at(greatest)));
+        let bound = |n: i128| Some(Scalar::Float(n as f64).into());
+        out = clip(&out, bound(low), bound(high))?;
+    }
+    let mut stored = astype(&out, dtype)?;
+    if let Some(fill) = fill {
+        let missing = elementwise(ElementOp::Isnan, &[a.into()])?;
+        let fill = if dtype.is_integer() { Scalar::Int(fill.as_i128()) } else { Scalar::Float(fill.as_f64()) };
+        stored = elementwise(ElementOp::Where, &[(&missing).into(), fill.into(), (&stored).into()])?;
+    }
+    let mut attributes = a.attributes().clone();
+    attributes.retain(|name, _| !PACKING.contains(&name.as_str()));
+    for (name, value) in [("scale_factor", packing.scale), ("add_offset", packing.offset)] {
+        attributes.extend(value.map(|v| (name.to_string(), Value::from(v))));
+    }
+    let text = |f: Scalar| match dtype.integer_range() {
+        Some(_) => i64::try_from(f.as_i128()).map_or_else(|_| Value::from(f.as_i128() as u64), Value::from),
+        None => float_attribute(f.as_f64()).into(),
+    };
+    attributes.extend(fill.map(|f| ("_FillValue".to_string(), text(f))));
+    Ok(stored.with_attributes(attributes))
 }
 
 #[cfg(test)]

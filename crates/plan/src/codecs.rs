@@ -5,7 +5,6 @@
 //! as zarr-python does, so that the metadata of an output says everything.
 
 use crate::v2::{Order, V2};
-use chunkwise_types::DType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -27,6 +26,14 @@ pub enum Codec {
     Codecs(Vec<CodecMetadata>),
     /// Zarr v2.
     V2(V2),
+}
+
+/// A dtype that is stored and not computed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StoredDType {
+    /// Floats of 16 bits, which are float32 in memory.
+    Float16,
 }
 
 /// A codec in the form of the metadata of Zarr v3.
@@ -109,9 +116,8 @@ impl CodecMetadata {
         }
     }
 
-    /// Checked and complete, for an array of this dtype and rank.
-    fn complete(&self, dtype: DType, rank: usize) -> Result<CodecMetadata, String> {
-        let item = dtype.size();
+    /// Checked and complete, for an array of elements of `item` bytes and of this rank.
+    fn complete(&self, item: u64, rank: usize) -> Result<CodecMetadata, String> {
         let fields = Fields { of: &self.name, map: &self.configuration };
         let configuration = match self.name.as_str() {
             "transpose" => {
@@ -128,7 +134,9 @@ impl CodecMetadata {
                 fields.known(&["endian"])?;
                 match fields.text("endian", &["little", "big"])? {
                     Some(endian) if item > 1 => json!({"endian": endian}),
-                    None if item > 1 => return Err(format!("`endian` of the codec bytes is little or big; {dtype} needs it")),
+                    None if item > 1 => {
+                        return Err(format!("`endian` of the codec bytes is little or big; elements of {item} bytes need it"));
+                    }
                     _ => Value::Null,
                 }
             }
@@ -202,8 +210,8 @@ fn one_of(names: &[&str]) -> String {
 }
 
 /// The codecs of one chunk: any of arrays, then `bytes`, then any of bytes.
-fn chunk_codecs(list: &[CodecMetadata], dtype: DType, rank: usize) -> Result<Vec<CodecMetadata>, String> {
-    let out = list.iter().map(|c| c.complete(dtype, rank)).collect::<Result<Vec<_>, _>>()?;
+fn chunk_codecs(list: &[CodecMetadata], item: u64, rank: usize) -> Result<Vec<CodecMetadata>, String> {
+    let out = list.iter().map(|c| c.complete(item, rank)).collect::<Result<Vec<_>, _>>()?;
     let bytes =
         out.iter().position(|c| c.name == "bytes").ok_or("the codecs have no `bytes`, which says the order of the bytes of an element")?;
     let sound = out.iter().enumerate().all(|(i, c)| match i.cmp(&bytes) {
@@ -223,7 +231,7 @@ impl ShardIndex {
 
     /// Refuses an index that is not written.
     pub fn check(&self) -> Result<(), String> {
-        let codecs = chunk_codecs(&self.index_codecs, DType::UInt64, 1).map_err(|e| format!("`index_codecs`: {e}"))?;
+        let codecs = chunk_codecs(&self.index_codecs, 8, 1).map_err(|e| format!("`index_codecs`: {e}"))?;
         match codecs.as_slice() {
             _ if codecs != self.index_codecs => Err("`index_codecs` are not complete".into()),
             [_] => Ok(()),
@@ -235,10 +243,10 @@ impl ShardIndex {
 
 impl Codec {
     /// Refuses codecs that cannot be written, or that are not complete.
-    pub fn check(&self, dtype: DType, rank: usize) -> Result<(), String> {
+    pub fn check(&self, item: u64, rank: usize) -> Result<(), String> {
         match self {
             Codec::Codecs(list) => {
-                let whole = chunk_codecs(list, dtype, rank)?;
+                let whole = chunk_codecs(list, item, rank)?;
                 let json = |list: &[CodecMetadata]| Value::from(list.iter().map(CodecMetadata::to_json).collect::<Vec<_>>());
                 if whole == *list { Ok(()) } else { Err(format!("its codecs are not complete; write {}", json(&whole))) }
             }
@@ -257,19 +265,19 @@ impl Codec {
     }
 }
 
-/// Reads a list of codecs as in a `zarr.json`, for an array of this dtype and rank.
+/// Reads a list of codecs as in a `zarr.json`, for an array of elements of `item` bytes and of this rank.
 ///
 /// # Errors
 /// A sentence that says what is wrong and what is allowed.
-pub fn parse_codecs(value: &Value, dtype: DType, rank: usize) -> Result<Chain, String> {
+pub fn parse_codecs(value: &Value, item: u64, rank: usize) -> Result<Chain, String> {
     let list = |value: &Value, what: &str| -> Result<Vec<CodecMetadata>, String> {
         let items = value.as_array().ok_or_else(|| format!("`{what}` is a list of codecs, as in a zarr.json"))?;
         items.iter().map(CodecMetadata::parse).collect()
     };
     let codecs = list(value, "codecs")?;
-    let [shards] = codecs.as_slice() else { return Ok(Chain { codecs: chunk_codecs(&codecs, dtype, rank)?, sharding: None }) };
+    let [shards] = codecs.as_slice() else { return Ok(Chain { codecs: chunk_codecs(&codecs, item, rank)?, sharding: None }) };
     if shards.name != "sharding_indexed" {
-        return Ok(Chain { codecs: chunk_codecs(&codecs, dtype, rank)?, sharding: None });
+        return Ok(Chain { codecs: chunk_codecs(&codecs, item, rank)?, sharding: None });
     }
     let fields = Fields { of: &shards.name, map: &shards.configuration };
     fields.known(&["chunk_shape", "codecs", "index_codecs", "index_location"])?;
@@ -291,12 +299,12 @@ pub fn parse_codecs(value: &Value, dtype: DType, rank: usize) -> Result<Chain, S
     let usual = ShardIndex::usual();
     let index_location = if fields.text("index_location", &["start", "end"])? == Some("start") { ShardEnd::Start } else { ShardEnd::End };
     let index_codecs = match shards.configuration.get("index_codecs") {
-        Some(v) => chunk_codecs(&list(v, "index_codecs")?, DType::UInt64, 1).map_err(|e| format!("`index_codecs`: {e}"))?,
+        Some(v) => chunk_codecs(&list(v, "index_codecs")?, 8, 1).map_err(|e| format!("`index_codecs`: {e}"))?,
         None => usual.index_codecs,
     };
     let index = ShardIndex { index_location, index_codecs };
     index.check()?;
-    Ok(Chain { codecs: chunk_codecs(&inner, dtype, rank)?, sharding: Some((shape, index)) })
+    Ok(Chain { codecs: chunk_codecs(&inner, item, rank)?, sharding: Some((shape, index)) })
 }
 
 /// What encoding a chunk takes.

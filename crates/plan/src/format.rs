@@ -1,6 +1,6 @@
 //! The serialised types. A change here changes the wire format: raise [`FORMAT`] and regenerate `docs/plan.schema.json`.
 
-use crate::codecs::{Codec, ShardIndex};
+use crate::codecs::{Codec, ShardIndex, StoredDType};
 use crate::fill::ChunkKeys;
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Region, Scalar, StoreOptions};
@@ -108,6 +108,9 @@ pub struct Encoding {
     /// How a chunk is encoded.
     #[serde(default)]
     pub codec: Codec,
+    /// The dtype that is stored, if it is another one than is computed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_dtype: Option<StoredDType>,
     /// Shards: their index, if it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<ShardIndex>,

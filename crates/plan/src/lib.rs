@@ -21,7 +21,7 @@ mod validate;
 pub mod windows;
 mod zstd;
 
-pub use codecs::{Chain, Codec, CodecMetadata, ShardEnd, ShardIndex, parse_codecs};
+pub use codecs::{Chain, Codec, CodecMetadata, ShardEnd, ShardIndex, StoredDType, parse_codecs};
 pub use error::PlanError;
 pub use fill::{ChunkKeys, KeyName, Separator, parse_fill};
 pub use format::{

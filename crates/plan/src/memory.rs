@@ -169,7 +169,11 @@ fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bo
     let chunk = chunk_bytes(array, &array.grid);
     let Some(encoding) = &array.encoding else { return chunk.saturating_add(encoded(chunk)) };
     let inner = if array.inner_chunk.is_some() { chunk_bytes(array, &array.read_grid()) } else { 0 };
-    let encoder = encoding.codec.encoder(if inner > 0 { inner } else { chunk });
+    let mut encoder = encoding.codec.encoder(if inner > 0 { inner } else { chunk });
+    if encoding.stored_dtype.is_some() {
+        // Another copy, which is smaller.
+        (encoder.one_step, encoder.plain) = (false, false);
+    }
     // With several steps two of the copies on the way are there at once, each no larger than an encoded one.
     let copies = if encoder.one_step { 0 } else { encoded(chunk).saturating_sub(chunk) };
     let beside = encoder.scratch.saturating_add(copies);

@@ -75,7 +75,10 @@ impl Plan {
                     {
                         return invalid(&place, "a shard is not a multiple of the chunk".into());
                     }
-                    e.codec.check(array.dtype, array.shape.len()).or_else(|e| invalid(&place, e))?;
+                    e.codec.check(array.dtype.size(), array.shape.len()).or_else(|e| invalid(&place, e))?;
+                    if e.stored_dtype.is_some() && array.dtype != chunkwise_types::DType::Float32 {
+                        return invalid(&place, format!("float16 is stored of float32, not of {}", array.dtype));
+                    }
                     match &e.index {
                         Some(index) if e.shards.is_some() => index.check().or_else(|e| invalid(&place, e))?,
                         Some(_) => return invalid(&place, "it has the index of a shard, but no shards".into()),

@@ -34,7 +34,7 @@ mod tasks;
 mod watch;
 
 use chunkwise_ops::Array;
-use chunkwise_plan::{ChunkKeys, Codec, FORMAT, Plan, PlanSpec, ShardIndex};
+use chunkwise_plan::{ChunkKeys, Codec, FORMAT, Plan, PlanSpec, ShardIndex, StoredDType};
 use chunkwise_types::Scalar;
 pub use error::{LabelConflict, PlannerError};
 pub use watch::TimeLimit;
@@ -54,6 +54,8 @@ pub struct Request {
     pub shards: Option<Vec<u64>>,
     /// How a chunk is encoded.
     pub codec: Codec,
+    /// The dtype that is stored, if it is another one than is computed with.
+    pub stored_dtype: Option<StoredDType>,
     /// The index of shards, if it is not the usual one.
     pub index: Option<ShardIndex>,
     /// The keys of chunks, if they are not the usual ones.

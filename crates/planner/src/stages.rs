@@ -120,7 +120,7 @@ impl<'a> Draft<'a> {
         {
             return Err(bad(format!("the shard {s:?} is not a multiple of the chunk {chunks:?}")));
         }
-        request.codec.check(array.dtype(), shape.len()).map_err(bad)?;
+        request.codec.check(array.dtype().size(), shape.len()).map_err(bad)?;
         if request.chunks.is_none() && request.shards.is_none() {
             self.free.insert(name.clone());
             if request.join {
@@ -133,6 +133,7 @@ impl<'a> Draft<'a> {
             chunks: chunks.clone(),
             shards: request.shards.clone(),
             codec: request.codec.clone(),
+            stored_dtype: request.stored_dtype,
             index: request.index.clone(),
             chunk_keys: request.chunk_keys,
             // In version 2 readers take the fill value for missing.
@@ -224,6 +225,7 @@ impl<'a> Draft<'a> {
                 chunks,
                 shards,
                 codec: chunkwise_plan::Codec::Default,
+                stored_dtype: None,
                 index: None,
                 chunk_keys: None,
                 fill_value: Some(zero(dtype)),

@@ -2,6 +2,7 @@
 
 use crate::ArrayMeta;
 use crate::boxes;
+use crate::half;
 use crate::zstd;
 use bytes::Bytes;
 use chunkwise_types::{blosc_blocks, volume, zstd_window_log};
@@ -38,6 +39,8 @@ pub(crate) struct ChunkCodec {
     in_blocks: bool,
     /// The last codec of a chain, whatever is inside.
     zstd_outside: bool,
+    /// Elements are stored in half of the bytes that they have in memory.
+    half: bool,
     options: CodecOptions,
 }
 
@@ -65,6 +68,9 @@ fn level(configuration: &Value) -> i64 {
 
 fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
     let little = cfg!(target_endian = "little");
+    if half::is_half(document) {
+        return Kind::Chain;
+    }
     if zarr_format == 2 {
         let empty = |key| document.get(key).is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty));
         let plain = empty("filters")
@@ -113,7 +119,9 @@ impl ChunkCodec {
         let metadata = crate::meta::metadata_of(document)?;
         let array = Array::new_with_metadata(Arc::new(()), "/", metadata).map_err(|e| e.to_string())?;
         let chunk = shape.iter().map(|&n| NonZeroU64::new(n).ok_or("a chunk has length 0")).collect::<Result<Vec<_>, _>>()?;
+        let half = half::is_half(document);
         let fill = array.fill_value().as_ne_bytes().to_vec();
+        let fill = if half { half::widen(&fill) } else { fill };
         if fill.len() as u64 != item {
             return Err(format!("its fill value has {} bytes instead of {item}", fill.len()));
         }
@@ -126,7 +134,7 @@ impl ChunkCodec {
         let zstd_outside = name == Some("zstd");
         let blocks = last.and_then(|c| blosc_blocks(c.get("configuration").unwrap_or(c), item, bytes as u64));
         let in_blocks = kind == Kind::Blosc && blocks.is_some();
-        Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, in_blocks, zstd_outside, options })
+        Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, in_blocks, zstd_outside, half, options })
     }
 
     /// The bytes of the fill value.
@@ -175,10 +183,11 @@ impl ChunkCodec {
             .decode(Cow::Owned(data.into()), &self.chunk, a.data_type(), a.fill_value(), &self.options)
             .and_then(|d| d.into_fixed().map_err(Into::into))
             .map_err(|e| e.to_string())?;
-        if decoded.len() != self.bytes {
-            return Err(format!("it decodes to {} bytes instead of {}", decoded.len(), self.bytes));
+        let wanted = if self.half { self.bytes / 2 } else { self.bytes };
+        if decoded.len() != wanted {
+            return Err(format!("it decodes to {} bytes instead of {wanted}", decoded.len()));
         }
-        Ok(decoded.into_owned())
+        Ok(if self.half { half::widen(&decoded) } else { decoded.into_owned() })
     }
 
     /// Decodes a whole chunk into `out`, which has [`ChunkCodec::bytes`] bytes.
@@ -225,6 +234,7 @@ impl ChunkCodec {
         if self.kind == Kind::Raw {
             return Ok(data);
         }
+        let data = if self.half { Cow::Owned(half::narrow(&data)) } else { data };
         let a = &self.array;
         a.codecs()
             .encode(ArrayBytes::new_flen(data), &self.chunk, a.data_type(), a.fill_value(), &self.options)

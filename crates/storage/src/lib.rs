@@ -16,6 +16,7 @@ mod error;
 mod folder;
 mod frame;
 mod group;
+mod half;
 mod local;
 mod location;
 mod meta;

@@ -136,7 +136,9 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     let metadata = metadata_of(&doc).map_err(bad)?;
     let array = Array::new_with_metadata(std::sync::Arc::new(()), "/", metadata).map_err(|e| unsupported(e.to_string()))?;
     let name = array.data_type().to_string();
-    let dtype: DType = name.parse().or_else(|_| dtype_of(&array)).map_err(|_| {
+    // Floats of 16 bits are floats of 32 bits in memory.
+    let half = crate::half::is_half(&doc);
+    let dtype: DType = if half { "float32" } else { &name }.parse().or_else(|_| dtype_of(&array)).map_err(|_| {
         let stored = doc.get("data_type").or_else(|| doc.get("dtype")).map(Value::to_string).unwrap_or(name);
         unsupported(format!("its dtype {stored} is not supported"))
     })?;

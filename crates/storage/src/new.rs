@@ -45,6 +45,8 @@ pub struct Form {
     pub codecs: Option<Vec<Value>>,
     /// `index_location` and `index_codecs` of shards.
     pub index: Option<(String, Vec<Value>)>,
+    /// Floats of 32 bits are stored as floats of 16 bits.
+    pub half: bool,
     /// The name and the separator of `chunk_key_encoding`.
     pub chunk_keys: Option<(&'static str, &'static str)>,
     /// Zarr v2.
@@ -97,18 +99,23 @@ fn fill_json(value: Scalar, dtype: DType) -> Value {
 }
 
 /// The codecs of a chunk by their short name.
-fn short(codec: CodecChoice, dtype: DType) -> Vec<Value> {
-    let bytes = if dtype.size() == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
+fn short(codec: CodecChoice, item: u64) -> Vec<Value> {
+    let bytes = if item == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
     let mut codecs = vec![bytes];
     match codec {
         CodecChoice::Default => codecs.push(json!({"name": "blosc", "configuration": {
-            "cname": "lz4", "clevel": 5, "shuffle": if dtype.size() == 1 { "noshuffle" } else { "shuffle" },
-            "typesize": dtype.size(), "blocksize": 0}})),
+            "cname": "lz4", "clevel": 5, "shuffle": if item == 1 { "noshuffle" } else { "shuffle" },
+            "typesize": item, "blocksize": 0}})),
         CodecChoice::None => {}
         CodecChoice::Zstd { level } => codecs.push(json!({"name": "zstd", "configuration": {"level": level, "checksum": false}})),
         CodecChoice::Gzip { level } => codecs.push(json!({"name": "gzip", "configuration": {"level": level}})),
     }
     codecs
+}
+
+/// The fill value as it is stored.
+fn fill_of(new: &NewArray, half: bool) -> Scalar {
+    if half { Scalar::Float(crate::half::rounded(new.fill_value.as_f64())) } else { new.fill_value }
 }
 
 /// The metadata of a new array of the usual form.
@@ -125,10 +132,10 @@ pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
 /// When there cannot be such an array.
 pub fn new_meta_as(new: &NewArray, form: &Form) -> Result<ArrayMeta, StorageError> {
     if let Some(v2) = &form.v2 {
-        return version_2(new, v2, form.chunk_keys.map_or(".", |(_, separator)| separator));
+        return version_2(new, v2, form.half, form.chunk_keys.map_or(".", |(_, separator)| separator));
     }
     let (name, separator) = form.chunk_keys.unwrap_or(("default", "/"));
-    let codecs = form.codecs.clone().unwrap_or_else(|| short(new.codec, new.dtype));
+    let codecs = form.codecs.clone().unwrap_or_else(|| short(new.codec, if form.half { 2 } else { new.dtype.size() }));
     let chunks: Vec<u64> = new.chunks.iter().map(|&c| c.max(1)).collect();
     let (stored, codecs) = match &new.shards {
         Some(shards) => {
@@ -141,10 +148,10 @@ pub fn new_meta_as(new: &NewArray, form: &Form) -> Result<ArrayMeta, StorageErro
         None => (chunks, codecs),
     };
     let mut doc = json!({
-        "zarr_format": 3, "node_type": "array", "shape": new.shape, "data_type": new.dtype.name(),
+        "zarr_format": 3, "node_type": "array", "shape": new.shape, "data_type": if form.half { "float16" } else { new.dtype.name() },
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": stored}},
         "chunk_key_encoding": {"name": name, "configuration": {"separator": separator}},
-        "fill_value": fill_json(new.fill_value, new.dtype), "codecs": codecs, "attributes": new.attributes,
+        "fill_value": fill_json(fill_of(new, form.half), new.dtype), "codecs": codecs, "attributes": new.attributes,
     });
     if let (Some(names), Some(object)) = (&new.dimension_names, doc.as_object_mut()) {
         object.insert("dimension_names".into(), json!(names));
@@ -169,11 +176,12 @@ fn typestr(dtype: DType, big_endian: bool) -> String {
     format!("{order}{kind}{}", dtype.size())
 }
 
-fn version_2(new: &NewArray, v2: &V2Form, separator: &str) -> Result<ArrayMeta, StorageError> {
+fn version_2(new: &NewArray, v2: &V2Form, half: bool, separator: &str) -> Result<ArrayMeta, StorageError> {
     let chunks: Vec<u64> = new.chunks.iter().map(|&c| c.max(1)).collect();
-    let fill_value = if v2.no_fill { Value::Null } else { fill_json(new.fill_value, new.dtype) };
+    let fill_value = if v2.no_fill { Value::Null } else { fill_json(fill_of(new, half), new.dtype) };
+    let dtype = if half { typestr(new.dtype, v2.big_endian).replace("f4", "f2") } else { typestr(new.dtype, v2.big_endian) };
     let mut doc = json!({
-        "zarr_format": 2, "shape": new.shape, "chunks": chunks, "dtype": typestr(new.dtype, v2.big_endian), "compressor": v2.compressor,
+        "zarr_format": 2, "shape": new.shape, "chunks": chunks, "dtype": dtype, "compressor": v2.compressor,
         "fill_value": fill_value, "order": v2.order, "filters": v2.filters, "dimension_separator": separator,
     });
     let mut attributes = new.attributes.clone();

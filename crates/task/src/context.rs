@@ -30,7 +30,11 @@ struct Opened {
 fn meta_of(array: &PlanArray, e: &Encoding) -> Result<ArrayMeta, StorageError> {
     let json = |list: &[CodecMetadata]| list.iter().map(CodecMetadata::to_json).collect::<Vec<_>>();
     let location = |end| if end == ShardEnd::Start { "start" } else { "end" }.to_string();
-    let mut form = Form { index: e.index.as_ref().map(|i| (location(i.index_location), json(&i.index_codecs))), ..Form::default() };
+    let mut form = Form {
+        index: e.index.as_ref().map(|i| (location(i.index_location), json(&i.index_codecs))),
+        half: e.stored_dtype.is_some(),
+        ..Form::default()
+    };
     let codec = match &e.codec {
         Codec::Default => CodecChoice::Default,
         Codec::None => CodecChoice::None,

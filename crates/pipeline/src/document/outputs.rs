@@ -8,8 +8,20 @@ use std::collections::BTreeMap;
 const KNOWN: [&str; 6] = ["array", "chunks", "shards", "codec", "dims", "attributes"];
 
 /// What an output may say in the words of the metadata of Zarr.
-pub const ENCODING: [&str; 9] =
-    ["codecs", "dtype", "fill_value", "chunk_key_encoding", "zarr_format", "compressor", "filters", "order", "dimension_separator"];
+pub const ENCODING: [&str; 12] = [
+    "codecs",
+    "dtype",
+    "fill_value",
+    "chunk_key_encoding",
+    "zarr_format",
+    "compressor",
+    "filters",
+    "order",
+    "dimension_separator",
+    "scale_factor",
+    "add_offset",
+    "_FillValue",
+];
 
 impl Reader<'_> {
     pub(super) fn output(&self, key: &Node, node: &Node) -> Result1<Output> {

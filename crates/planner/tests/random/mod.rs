@@ -50,6 +50,7 @@ pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
         join: false,
         shards: None,
         codec: Codec::Default,
+        stored_dtype: None,
         index: None,
         chunk_keys: None,
         fill_value: None,
