@@ -156,6 +156,7 @@ fn request(
         url: url.as_str().into(),
         array,
         chunks,
+        join,
         shards,
         codec,
         stored_dtype,
@@ -163,6 +164,7 @@ fn request(
         chunk_keys,
         fill_value,
         attributes,
+        group_attributes: serde_json::Map::new(),
     })
 }
 

@@ -41,8 +41,12 @@ pub(crate) fn run(draft: &mut Draft) {
             by.push(s);
             let mut now = None;
             join(draft, s, &by, &mut now);
-            as_sharded_input(draft, s, &by, &mut now);
-            shard(draft, s, &by, &mut now);
+            // Zarr v2 has no shards.
+            let v2 = |name: &String| draft.arrays.get(name).and_then(|a| a.encoding.as_ref()).is_some_and(|e| e.codec.zarr_format() == 2);
+            if !draft.stages[s].outputs.iter().any(|o| v2(&o.array)) {
+                as_sharded_input(draft, s, &by, &mut now);
+                shard(draft, s, &by, &mut now);
+            }
         }
     }
 }
