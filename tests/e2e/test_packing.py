@@ -41,7 +41,8 @@ def test_float16_is_read_as_float32(tmp_path, options):
     assert found.dtype == "float32"
     np.testing.assert_array_equal(found, x.astype("float32"))
     np.testing.assert_array_equal(read_array(tmp_path / "part"), x[3:70, 60:200].astype("float32") * 2)
-    chunkwise("info", tmp_path / "in").ok()
+    about = json.loads(chunkwise("info", tmp_path / "in", "--json").ok().stdout)[0]
+    assert about["dtype"] == "float16" and about["bytes"] == 2 * x.size
 
 
 STORED = {

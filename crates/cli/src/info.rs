@@ -51,7 +51,7 @@ impl Size {
 }
 
 fn size(at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
-    let bytes = volume(&meta.shape).saturating_mul(meta.dtype.size());
+    let bytes = volume(&meta.shape).saturating_mul(meta.stored_dtype().1);
     let io = ArrayIo::new(at, meta).map_err(say)?;
     if !io.store().can_list() {
         return Ok(Size { bytes, unknown: true, ..Size::default() });
@@ -119,7 +119,7 @@ fn texts(at: &Location) -> Option<SmallArray> {
 
 fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
     let shape = shape_text(&m.shape, m.dimension_names.as_ref());
-    let mut out = format!("{name}  {} {shape}\n", m.dtype);
+    let mut out = format!("{name}  {} {shape}\n", m.stored_dtype().0);
     let counts: u64 = m.grid.count();
     let cut = match &m.inner_chunk {
         Some(inner) => format!("chunks {} in shards {}", lengths(inner), lengths(&m.grid.max_shape())),
@@ -136,7 +136,7 @@ fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
 
 fn array_json(name: &str, m: &ArrayMeta, size: Size) -> Value {
     json!({
-        "path": name, "kind": "array", "dtype": m.dtype, "shape": m.shape, "dimension_names": m.dimension_names,
+        "path": name, "kind": "array", "dtype": m.stored_dtype().0, "shape": m.shape, "dimension_names": m.dimension_names,
         "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()),
         "shards": m.inner_chunk.as_ref().map(|_| m.grid.max_shape()),
         "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": codecs(m), "fill_value": m.metadata.get("fill_value"),

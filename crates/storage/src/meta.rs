@@ -39,6 +39,11 @@ pub struct ArrayMeta {
 }
 
 impl ArrayMeta {
+    /// The name and the bytes of an element as it is stored, which is smaller for float16.
+    pub fn stored_dtype(&self) -> (&'static str, u64) {
+        if crate::half::is_half(&self.metadata) { ("float16", 2) } else { (self.dtype.name(), self.dtype.size()) }
+    }
+
     /// What [`ArrayMeta::raw`] should be.
     pub fn is_raw(&self) -> bool {
         self.inner_chunk.is_none() && crate::codec::is_raw(&self.metadata, self.zarr_format, self.dtype.size())
