@@ -90,12 +90,14 @@ fn lengths(shape: &[u64]) -> String {
     if shape.is_empty() { "one element".into() } else { shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ") }
 }
 
-fn codec(codec: Codec) -> String {
+fn codec(codec: &Codec) -> String {
     match codec {
         Codec::Default => "blosc".into(),
         Codec::None => "none".into(),
         Codec::Zstd(level) => format!("zstd, level {level}"),
         Codec::Gzip(level) => format!("gzip, level {level}"),
+        // As they are written in the metadata.
+        Codec::Codecs(_) | Codec::V2(_) => serde_json::to_string(codec).unwrap_or_default(),
     }
 }
 
@@ -166,7 +168,7 @@ fn array(what: &str, a: &PlanArray, b: &PlanArray, out: &mut Vec<String>) {
             add("the chunk shape", lengths(&x.chunks), lengths(&y.chunks));
             let shards = |s: &Option<Vec<u64>>| s.as_ref().map_or("none".into(), |s| lengths(s));
             add("the shard shape", shards(&x.shards), shards(&y.shards));
-            add("the codec", codec(x.codec), codec(y.codec));
+            add("the codec", codec(&x.codec), codec(&y.codec));
             let text = |v: &dyn Debug| format!("{v:?}");
             add("the fill value", text(&x.fill_value), text(&y.fill_value));
             let dims = |d: &Option<Vec<Option<String>>>| {
