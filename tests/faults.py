@@ -193,6 +193,11 @@ class Remote:
         self.rule = self.proxy.rule(method="GET", path=self.path, hang=True)
         return self
 
+    def hold(self):
+        """A chunk that is answered for only after `heal`."""
+        self.rule = self.proxy.rule(method="GET", path=self.path, hold=True)
+        return self
+
     def fail(self, times):
         self.rule = self.proxy.rule(method="GET", path=self.path, status=500, times=times)
         return self
@@ -237,4 +242,8 @@ if first():
     os.dup2(os.open(folder + "/said", os.O_CREAT | os.O_WRONLY), 2)
     os.execvp("unshare", ["unshare", "--net", binary, *args])
 os.execv(binary, [binary, *args])
+"""
+NOT_MOUNTED = """
+hide = f"mount -t tmpfs tmpfs {folder}/in.zarr && exec \\"$@\\""
+os.execvp("unshare", ["unshare", "--mount", "sh", "-c", hide, "sh", binary, *args])
 """

@@ -32,6 +32,7 @@ WHY = {
     "test_nobody_is_left_behind": {"threads": "no workers"},
     "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE, "lambda": "a row below; what a function answers is believed"},
     "test_reports_that_come_twice": {"threads": "no reports", "processes": "attempts have numbers"},
+    "test_an_input_that_workers_do_not_see": {"threads": "the driver is the worker", "lambda": "no folders"},
     "test_a_full_disk": {"lambda": "no disk"},
     "test_a_read_only_disk": {"lambda": "no disk"},
 }  # fmt: skip

@@ -11,13 +11,15 @@ import pathlib
 import signal
 import sys
 import time
+import uuid
 
+import obstore
 import pytest
 import reliability
-from faults import FIRST, LIAR, MEM, NO_NETWORK, TWICE, Remote, Run, SmallDisk, cuts, files, prepare
+from faults import FIRST, LIAR, MEM, NO_NETWORK, NOT_MOUNTED, TWICE, Remote, Run, SmallDisk, cuts, files, prepare
 from harness import binary, chunkwise, write_pipeline
 from services import FaultProxy
-from services.servers import s3_env, upload
+from services.servers import s3_env, stored, upload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = ["--executor", "command", "--executor-option", "poll=0.05", "--executor-option", "parallel=2"]
@@ -37,17 +39,22 @@ LOCAL = ["threads", "processes", "command"]
 ALL = [*LOCAL, *ENGINES]
 
 
+def server_of(request):
+    """How workers reach the server of a test, if it has one."""
+    return next((request.getfixturevalue(name).env for name in ("remote", "passing") if name in request.fixturenames), {})
+
+
 @pytest.fixture
 def kubernetes(kubernetes, request):
     """A cluster whose pods have the secret `storage`: how the servers of a test are reached."""
-    kubernetes.secrets["storage"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+    kubernetes.secrets["storage"] = server_of(request)
     return kubernetes
 
 
 @pytest.fixture
 def batch(batch, request):
     """A queue whose jobs have in their definition how the servers of a test are reached."""
-    batch.definition["environment"] = request.getfixturevalue("remote").env if "remote" in request.fixturenames else {}
+    batch.definition["environment"] = server_of(request)
     return batch
 
 
@@ -435,6 +442,79 @@ def test_two_drivers_at_once(tmp_path, on, remote, single, executor):
                 second.failed("another process runs this plan", f"process {first.process.pid}")
         remote.heal()
         first.ok()
+    clean(tmp_path, single)
+
+
+# Inputs
+
+
+@pytest.fixture
+def passing(s3, prepared_run):
+    """As `remote`, in a bucket of its own, whose objects a test may delete or replace; with a store of it."""
+    name = f"passing-{uuid.uuid4().hex[:12]}"
+    store = s3.bucket(name)
+    upload(store, prepared_run / "in.zarr", "in.zarr")
+    with FaultProxy(s3.url) as proxy:
+        found = Remote(s3, name, proxy)
+        found.store = store
+        yield found
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_an_input_that_vanishes(tmp_path, on, passing, prepared_run, single, executor):
+    """The input is deleted while tasks run: no chunk is taken for empty, and the run stops and says so."""
+    args, env = on(executor)
+    path, env = passing.prepare(tmp_path, single=True), {**env, **passing.env}
+    passing.hold()
+    with Run("run", path, *args, env=env) as run:
+        run.until(lambda: passing.rule.hits)
+        obstore.delete(passing.store, [f"in.zarr/{name}" for name in stored(passing.store, "in.zarr")])
+        passing.heal()
+        run.failed("is not there (any more)", passing.source, "--resume")
+    assert "again in" not in run.errors
+    nothing_published(tmp_path)
+    upload(passing.store, prepared_run / "in.zarr", "in.zarr")
+    with Run("run", path, *args, "--overwrite", env=env) as run:
+        run.ok()
+    clean(tmp_path, single)
+
+
+@pytest.mark.parametrize("executor", ALL)
+def test_an_input_that_changes(tmp_path, on, passing, single, executor):
+    """The input is replaced while tasks run, or before a run is resumed: it stops and says so, and nothing is published."""
+    args, env = on(executor)
+    path, env = passing.prepare(tmp_path, single=True), {**env, **passing.env}
+    passing.hold()
+    with Run("run", path, *args, env=env) as run:
+        run.until(lambda: passing.rule.hits)
+        # Objects tell whole seconds, by another clock.
+        time.sleep(4)
+        for name, data in stored(passing.store, "in.zarr/c").items():
+            obstore.put(passing.store, f"in.zarr/c/{name}", data)
+        passing.heal()
+        run.failed("has changed", passing.source, "was written", "--overwrite")
+    assert "again in" not in run.errors
+    nothing_published(tmp_path)
+    with Run("run", path, *args, "--resume", env=env) as run:
+        run.failed("has changed", passing.source, "was written")
+    nothing_published(tmp_path)
+    with Run("run", path, *args, "--overwrite", env=env) as run:
+        run.ok()
+    clean(tmp_path, single)
+
+
+@pytest.mark.parametrize("executor", ["processes", "command", *ENGINES])
+def test_an_input_that_workers_do_not_see(tmp_path, through, single, executor):
+    """The folder of the input is another one where workers run: no chunk is taken for empty, and the run stops and says so."""
+    args, env = through(executor, NOT_MOUNTED)
+    path = prepare(tmp_path, single=True)
+    with Run("run", path, *args, env=env) as run:
+        run.failed("is not there (any more)", "in.zarr", "wherever tasks run")
+    assert "again in" not in run.errors
+    nothing_published(tmp_path)
+    args, env = through(executor, "os.execv(binary, [binary, *args])\n")
+    with Run("run", path, *args, "--resume", env=env) as run:
+        run.ok()
     clean(tmp_path, single)
 
 

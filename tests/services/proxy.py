@@ -28,6 +28,8 @@ class Rule:
     """Bytes of the answer's body after which the connection is cut."""
     hang: bool = False
     """The request is never answered."""
+    hold: bool = False
+    """The request waits until `times` is 0, and is passed on then."""
     times: int | None = None
     hits: int = 0
 
@@ -161,6 +163,8 @@ class FaultProxy:
                 rule.hits += 1
             if rule and rule.hang:
                 await asyncio.sleep(3600)
+            while rule and rule.hold and rule.times != 0:
+                await asyncio.sleep(0.02)
             if rule and rule.status:
                 return await self._refuse(writer, seen, rule.status)
             return await self._pass_on(line, headers, body, writer, seen, rule.drop_after if rule else None)

@@ -122,6 +122,8 @@ fn of_storage(e: &StorageError) -> Facts {
         StorageError::DiskFull { url } => Facts::new("disk_full", "resource").at("url", url.as_str()),
         StorageError::Corrupt { array, key, .. } => Facts::new("damaged", class).at("url", array.as_str()).at("chunk", key.as_str()),
         StorageError::Gone { array, key } => Facts::new("chunk_missing", class).at("url", array.as_str()).at("chunk", key.as_str()),
+        StorageError::InputGone { url, machine } => Facts::new("input_gone", class).at("url", url.as_str()).at("machine", machine.as_str()),
+        StorageError::InputChanged { url, .. } => Facts::new("input_changed", class).at("url", url.as_str()),
         StorageError::Group { url } => Facts::new("group", class).at("url", url.as_str()),
         StorageError::Metadata { url, .. } => Facts::new("metadata", class).at("url", url.as_str()),
         StorageError::Unsupported { url, .. } => Facts::new("unsupported", class).at("url", url.as_str()),

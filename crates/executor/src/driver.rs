@@ -13,7 +13,7 @@ use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once, check_readable, check_writable};
-use chunkwise_task::{TaskContext, TaskError};
+use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -80,6 +80,14 @@ pub(crate) fn unusable(e: TaskError) -> RunError {
     RunError::Task { source: Box::new(e), outputs: Vec::new() }
 }
 
+/// A failure of an input before the tasks.
+fn unusable_input(e: TaskError) -> RunError {
+    match e {
+        TaskError::Open { source, .. } => RunError::Place { what: "an input cannot be used", source },
+        other => unusable(other),
+    }
+}
+
 /// The names of the outputs of a plan.
 pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
     ctx.plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output).map(|(n, _)| n.as_str()).collect()
@@ -140,7 +148,9 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
         store.delete(CANCELLED)?;
-        resume::finished(ctx, read_reports(&ctx.run_dir)?)?
+        let found = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        go_on_with_inputs(ctx, found.0.iter().any(|d| d.count() > 0))?;
+        found
     } else {
         let names = outputs(ctx);
         let mut replaced = Vec::new();
@@ -164,6 +174,7 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
         // Before anything is deleted or computed.
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
+        let inputs = Inputs::look(ctx).map_err(unusable_input)?;
         // And what is left of another run of this plan.
         replaced.push(None);
         let deleted = at_once(&replaced, |what| match what {
@@ -172,6 +183,8 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
             None => Ok(store.delete_prefix("").map(|_| ())?),
         });
         deleted.into_iter().collect::<Result<(), RunError>>()?;
+        inputs.keep(ctx)?;
+        inputs.watch(ctx);
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
@@ -184,11 +197,31 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
     Ok(Begun { done, have, resumed, note })
 }
 
+/// An input of a run that goes on must be what it was when the run began, if anything that it has made is used.
+fn go_on_with_inputs(ctx: &TaskContext, anything: bool) -> Result<(), RunError> {
+    let inputs = match Inputs::of_run(ctx)?.filter(|_| anything) {
+        Some(inputs) => {
+            inputs.check_all(ctx).map_err(unusable_input)?;
+            inputs
+        }
+        None => {
+            let inputs = Inputs::look(ctx).map_err(unusable_input)?;
+            inputs.keep(ctx)?;
+            inputs
+        }
+    };
+    inputs.watch(ctx);
+    Ok(())
+}
+
 /// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
 /// coordinates and metadata of their groups.
 pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
     let names = outputs(ctx);
     let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
+    if let Some(inputs) = Inputs::of_run(ctx)? {
+        inputs.check_end(ctx).map_err(unusable)?;
+    }
     let ready = at_once(&before, |what| {
         let Some(name) = what else { return checksums::write_outputs(ctx, sums) };
         let (stored, unfinished) = ctx.array(name).count_stored()?;

@@ -314,6 +314,7 @@ impl Reader {
             self.located.push_back(Piece { place, index, what: What::Nothing, bound: 0 });
             return Ok(true);
         };
+        self.io.0.store.seen(&key, || found.stamp.modified)?;
         let numbers: Vec<u64> = wanted.iter().map(|i| ravel(i, &layout.counts)).collect();
         let size = size.unwrap_or(found.size);
         let entries = layout.entries_of(found.data.into(), from, whole, size, &numbers).map_err(|e| self.damaged(&key, e))?;
@@ -368,7 +369,10 @@ impl Reader {
             Some(pending) => pending.wait()?,
             None => None,
         };
-        self.stats.bytes_read += found.as_ref().map_or(0, |f| f.data.len() as u64);
+        if let Some(found) = &found {
+            inner.store.seen(&key, || found.stamp.modified)?;
+            self.stats.bytes_read += found.data.len() as u64;
+        }
         match (what, found) {
             (What::Plain, _) => {
                 let mut plain = ReadStats::default();

@@ -2,7 +2,7 @@
 
 use crate::codec::ChunkCodec;
 use crate::shard::ShardLayout;
-use crate::{ArrayMeta, Location, MemoryTier, StorageError, Store};
+use crate::{ArrayMeta, InputWatch, Location, MemoryTier, StorageError, Store};
 use chunkwise_types::AxisChunks;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(crate) struct Inner {
     pub cache: Option<Arc<MemoryTier>>,
     /// Every chunk was written: one that is not there was deleted.
     pub complete: bool,
+    /// Of inputs: what is noted while they are read.
+    pub watch: Option<Arc<InputWatch>>,
 }
 
 /// What is under way at once where no plan says it.
@@ -67,6 +69,7 @@ impl ArrayIo {
         Ok(ArrayIo(Arc::new(Inner {
             in_flight,
             complete: false,
+            watch: None,
             array,
             meta: meta.clone(),
             store,
@@ -97,8 +100,22 @@ impl ArrayIo {
         }
     }
 
+    /// The same chunks, of an input that must stay as it is while it is read.
+    pub fn watched(self, watch: &Arc<InputWatch>) -> ArrayIo {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => {
+                let (store, watch) = (inner.store.clone().with_watch(watch.clone()), Some(watch.clone()));
+                ArrayIo(Arc::new(Inner { store, watch, ..inner }))
+            }
+            Err(shared) => ArrayIo(shared),
+        }
+    }
+
     /// An error if a chunk that is not stored should be.
     pub(crate) fn may_be_absent(&self, key: &str) -> Result<(), StorageError> {
+        if let Some(watch) = &self.0.watch {
+            watch.miss();
+        }
         if self.0.complete { Err(StorageError::Gone { array: self.0.url.clone(), key: key.into() }) } else { Ok(()) }
     }
 

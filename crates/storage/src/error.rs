@@ -74,6 +74,28 @@ pub enum StorageError {
         /// Key of the chunk.
         key: String,
     },
+    /// An input is not there any more.
+    #[error(
+        "the input '{url}' is not there (any more) on {machine}, so chunks that are missing cannot be taken for empty ones; put it back, or make \
+         it visible wherever tasks run, and run again (with --resume, if the run had begun)"
+    )]
+    InputGone {
+        /// URL of the array.
+        url: String,
+        /// Where it is not seen.
+        machine: String,
+    },
+    /// An input is not what the plan was made for, or what a part of the run has read.
+    #[error(
+        "the input '{url}' has changed: {detail}; the results would be of two states of it, so start again without --resume (with --overwrite, \
+         if outputs are there), when nobody writes to it"
+    )]
+    InputChanged {
+        /// URL of the array.
+        url: String,
+        /// What has changed.
+        detail: String,
+    },
     /// There is a group where an array is wanted.
     #[error("'{url}' is a group, not an array; name an array in it (`chunkwise info` lists them)")]
     Group {

@@ -1,7 +1,8 @@
 //! The fast path of the local filesystem: plain reads into place, atomic writes and listings, on the thread that asks.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Result, Write};
+use crate::input::modified;
+use std::fs::{File, Metadata};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ pub(crate) fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<()> {
 
 #[cfg(not(unix))]
 pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()> {
-    use std::io::{Read, Seek, SeekFrom};
+    use std::io::{Seek, SeekFrom};
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(out)
 }
@@ -28,7 +29,7 @@ pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()
 const LARGE: u64 = 1 << 20;
 
 /// Opens a file, and tells the system that it will be read from its beginning to its end. `None` if there is no such file.
-pub(crate) fn open(path: &Path) -> Result<Option<(File, u64)>> {
+pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
     let file = match File::open(path) {
         Err(e) if is_missing(&e) => return Ok(None),
         other => other?,
@@ -42,7 +43,21 @@ pub(crate) fn open(path: &Path) -> Result<Option<(File, u64)>> {
         // Only advice: a filesystem that does not take it reads as before.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
     }
-    Ok(Some((file, meta.len())))
+    Ok(Some((file, meta)))
+}
+
+/// A file with what the system says of it; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
+    let mut file = match File::open(path) {
+        Err(e) if is_missing(&e) => return Ok(None),
+        other => other?,
+    };
+    let meta = file.metadata()?;
+    let mut data = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
+    match file.read_to_end(&mut data) {
+        Err(e) if is_missing(&e) => Ok(None),
+        other => other.map(|_| Some((data, meta))),
+    }
 }
 
 /// Where process ids mean something: this machine since it was started, and the container. On a filesystem that many nodes share, or many
@@ -190,6 +205,21 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
         }
     }
     Ok(out)
+}
+
+/// A finished file below a folder that was written after a time, in nanoseconds since 1970, and when that was.
+pub(crate) fn newer(folder: &Path, time: u64) -> Result<Option<(String, u64)>> {
+    for file in files(folder) {
+        let (name, entry) = file?;
+        match entry.metadata().map_err(Error::from) {
+            Err(e) if is_missing(&e) => {}
+            meta => match modified(&meta?) {
+                written if written > time && !is_unfinished(&name) => return Ok(Some((name, written))),
+                _ => {}
+            },
+        }
+    }
+    Ok(None)
 }
 
 /// The names of the finished files below a folder, and whether there are others: to look at each file takes longer than all the rest.

@@ -1,5 +1,6 @@
 //! The metadata of arrays: reading and publishing it.
 
+use crate::input::Stamp;
 use crate::{Location, StorageError, Store};
 use chunkwise_types::{ChunkGrid, DType, MAX_RANK};
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,40 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
         Some(detail) => Err(StorageError::Unsupported { url, detail }),
         None => Err(StorageError::NotFound { url }),
     }
+}
+
+/// The metadata document of an array as [`open_array`] keeps it, if there is one, and the stamp of the object.
+pub(crate) fn document_of(store: &Store, zarr_format: u8, url: &str) -> Result<Option<(Value, Stamp)>, StorageError> {
+    let key = if zarr_format == 3 { "zarr.json" } else { ".zarray" };
+    let Some((data, stamp)) = store.get_stamped(key)? else { return Ok(None) };
+    let Some(mut doc) = parsed(Some(&data), key, url)? else { return Ok(None) };
+    if zarr_format == 3 {
+        return Ok((doc.get("node_type").and_then(Value::as_str) == Some("array")).then_some((doc, stamp)));
+    }
+    let attributes = document(store, ".zattrs", url)?.unwrap_or_else(|| json!({}));
+    if let Some(object) = doc.as_object_mut() {
+        object.insert("attributes".into(), attributes);
+    }
+    Ok(Some((doc, stamp)))
+}
+
+/// Where two documents differ first; numbers may differ by what reading them as text takes.
+pub(crate) fn same(a: &Value, b: &Value) -> Option<String> {
+    fn differ(at: &str, a: &Value, b: &Value) -> Option<String> {
+        match (a, b) {
+            (Value::Object(x), Value::Object(y)) => x
+                .keys()
+                .chain(y.keys().filter(|k| !x.contains_key(*k)))
+                .find_map(|k| differ(k, x.get(k).unwrap_or(&Value::Null), y.get(k).unwrap_or(&Value::Null))),
+            (Value::Array(x), Value::Array(y)) if x.len() == y.len() => x.iter().zip(y).find_map(|(a, b)| differ(at, a, b)),
+            (Value::Number(x), Value::Number(y)) if x != y => match (x.as_f64(), y.as_f64()) {
+                (Some(x), Some(y)) if (x - y).abs() <= 4.0 * f64::EPSILON * x.abs() && !x.is_nan() => None,
+                _ => Some(at.into()),
+            },
+            _ => (a != b).then(|| at.into()),
+        }
+    }
+    differ("the document", a, b)
 }
 
 fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {

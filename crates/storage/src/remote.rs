@@ -1,6 +1,7 @@
 //! Object stores as they are reached: options from the environment and the plan, connections, requests with retries.
 
 use crate::aws_profile;
+use crate::input::Stamp;
 use crate::{Location, StorageError};
 use bytes::Bytes;
 use chunkwise_types::StoreOptions;
@@ -81,6 +82,8 @@ pub(crate) struct Fetched {
     pub data: Bytes,
     /// Bytes of the whole object.
     pub size: u64,
+    /// Its state.
+    pub stamp: Stamp,
 }
 
 /// The scheme, the bucket (or host) and the key of a location.
@@ -364,12 +367,13 @@ impl Remote {
             let options = object_store::GetOptions { range: range.clone(), ..Default::default() };
             let answer = self.store.get_opts(path, options).await?;
             let (size, n) = (answer.meta.size, answer.range.end - answer.range.start);
+            let stamp = Stamp::of_object(&answer.meta);
             if n > most {
                 return Err(generic(format!("the object has {n} bytes, where at most {most} can be right")));
             }
             length(n);
             match answer.bytes().await {
-                Ok(data) if data.len() as u64 == n => return Ok(Fetched { data, size }),
+                Ok(data) if data.len() as u64 == n => return Ok(Fetched { data, size, stamp }),
                 Ok(data) if attempt >= BODY_RETRIES => {
                     return Err(generic(format!("the answer broke off after {} of {n} bytes, {} times", data.len(), attempt + 1)));
                 }

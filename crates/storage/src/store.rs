@@ -3,6 +3,7 @@
 use crate::allowed::check_allowed;
 use crate::error::no_bucket;
 use crate::folder::Folder;
+use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
 use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, local};
@@ -48,6 +49,8 @@ pub struct Store {
     prefix: String,
     location: Location,
     memory: Option<Arc<MemoryTier>>,
+    /// Of inputs: what is read must not have been written since.
+    watch: Option<Arc<InputWatch>>,
 }
 
 fn count(which: usize, n: u64) {
@@ -82,12 +85,22 @@ impl Store {
     pub fn open(location: &Location) -> Result<Store, StorageError> {
         check_allowed(location)?;
         let prefix = remote::parts(location).2.trim_matches('/').to_string();
-        Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None })
+        Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None, watch: None })
     }
 
     /// The same folder, whose objects stay in memory while there is room.
     pub fn with_memory(self, tier: Arc<MemoryTier>) -> Store {
         Store { memory: Some(tier), ..self }
+    }
+
+    /// The same folder, whose objects must not have been written while they are read.
+    pub(crate) fn with_watch(self, watch: Arc<InputWatch>) -> Store {
+        Store { watch: Some(watch), ..self }
+    }
+
+    /// An error if an object was written when it must not have been.
+    pub(crate) fn seen(&self, key: &str, stamp: impl FnOnce() -> u64) -> Result<(), StorageError> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.check(self, key, stamp()))
     }
 
     /// True if it is an object store: answers take long, so that many requests should be under way.
@@ -161,23 +174,60 @@ impl Store {
         let path = self.key(key)?;
         count(0, 1);
         if let Some(file) = self.file(key) {
-            return match std::fs::read(&file) {
-                Ok(data) => {
-                    count(3, data.len() as u64);
-                    Ok(Some(data.into()))
-                }
-                Err(e) if local::is_missing(&e) => Ok(None),
-                Err(e) => Err(StorageError::of_io("read", self.url(key), &e)),
-            };
+            let found = local::read(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
+            let Some((data, meta)) = found else { return Ok(None) };
+            count(3, data.len() as u64);
+            self.seen(key, || input::modified(&meta))?;
+            return Ok(Some(data.into()));
         }
         match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
-            Ok(Fetched { data, .. }) => {
+            Ok(Fetched { data, stamp, .. }) => {
                 count(3, data.len() as u64);
+                self.seen(key, || stamp.modified)?;
                 Ok(Some(data))
             }
             Err(StorageError::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// An object and its state, `None` if there is none.
+    pub(crate) fn get_stamped(&self, key: &str) -> Result<Option<(Bytes, Stamp)>, StorageError> {
+        let path = self.key(key)?;
+        count(0, 1);
+        if let Some(file) = self.file(key) {
+            let found = local::read(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
+            return Ok(found.map(|(data, meta)| (data.into(), Stamp::of_file(&meta))));
+        }
+        match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
+            Ok(Fetched { data, stamp, .. }) => {
+                count(3, data.len() as u64);
+                Ok(Some((data, stamp)))
+            }
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// An object that was written after a time, in nanoseconds since 1970, and when that was.
+    pub(crate) fn newer(&self, time: u64) -> Result<Option<(String, u64)>, StorageError> {
+        self.check_full("list", "")?;
+        let path = self.key("")?;
+        count(2, 1);
+        if let Some(folder) = self.file("") {
+            return local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e));
+        }
+        let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+        self.wait("list", "", async {
+            let mut found = self.remote.store.list(Some(&path));
+            while let Some(object) = found.try_next().await? {
+                let written = Stamp::of_object(&object).modified;
+                if written > time {
+                    return Ok(Some((object.location.as_ref().get(skip..).unwrap_or_default().to_string(), written)));
+                }
+            }
+            Ok(None)
+        })
     }
 
     /// Several objects, asked for at once where that is worth it.
@@ -197,7 +247,9 @@ impl Store {
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         count(0, 1);
         let opened = local::open(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
-        Ok(opened.map(|(file, size)| Object::File(file, size)))
+        let Some((file, meta)) = opened else { return Ok(None) };
+        self.seen(key, || input::modified(&meta))?;
+        Ok(Some(Object::File(file, meta.len())))
     }
 
     /// Counts bytes that were read from an open object.
@@ -231,7 +283,8 @@ impl Store {
         let (path, n) = (self.key(key)?, out.len() as u64);
         count(0, 1);
         let range = object_store::GetRange::Bounded(at..at.saturating_add(n));
-        let found = self.wait("read", key, self.remote.get(&path, Some(range), n, |_| {}))?.data;
+        let Fetched { data: found, stamp, .. } = self.wait("read", key, self.remote.get(&path, Some(range), n, |_| {}))?;
+        self.seen(key, || stamp.modified)?;
         if found.len() != out.len() {
             let detail = format!("bytes {at}+{n} were asked for, and {} came", found.len());
             return Err(StorageError::Store { action: "read", url: self.url(key), detail, transient: true });

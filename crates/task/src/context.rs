@@ -3,8 +3,8 @@
 use crate::TaskError;
 use chunkwise_plan::{ArrayRole, Codec, CodecMetadata, Encoding, Order, Plan, PlanArray, ShardEnd};
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Form, Location, MemoryTier, NewArray, StorageError, Store, V2Form, at_once, new_meta_as, open_array,
-    publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, StorageError, Store, V2Form, at_once, new_meta_as,
+    open_array, publish_array,
 };
 use chunkwise_types::Scalar;
 use std::collections::BTreeMap;
@@ -16,14 +16,15 @@ pub struct TaskContext {
     pub plan: Plan,
     /// The folder of the run: the work directory and the plan's id.
     pub run_dir: Location,
-    arrays: BTreeMap<String, Opened>,
+    pub(crate) arrays: BTreeMap<String, Opened>,
     memory: Option<Arc<MemoryTier>>,
 }
 
-struct Opened {
-    location: Location,
-    meta: ArrayMeta,
+pub(crate) struct Opened {
+    pub location: Location,
+    pub meta: ArrayMeta,
     io: ArrayIo,
+    pub watch: Arc<InputWatch>,
 }
 
 /// The stored form of an array that a plan describes.
@@ -117,8 +118,9 @@ impl TaskContext {
                 }));
             }
             let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
-            let io = Self::settled(io, array);
-            arrays.insert(name.clone(), Opened { location, meta, io });
+            let watch = Arc::new(InputWatch::default());
+            let io = Self::settled(io, array, &watch);
+            arrays.insert(name.clone(), Opened { location, meta, io, watch });
         }
         Ok(TaskContext { plan, run_dir, arrays, memory: None })
     }
@@ -131,7 +133,7 @@ impl TaskContext {
                 _ => ArrayIo::cached,
             };
             let io = open(&opened.location, &opened.meta, tier).map_err(|source| TaskError::Open { array: name.clone(), source })?;
-            opened.io = Self::settled(io, &self.plan.arrays[name]);
+            opened.io = Self::settled(io, &self.plan.arrays[name], &opened.watch);
         }
         self.memory = Some(tier.clone());
         Ok(self)
@@ -141,16 +143,17 @@ impl TaskContext {
     pub fn with_cache(mut self, tier: &Arc<MemoryTier>) -> Result<TaskContext, TaskError> {
         for (name, opened) in &mut self.arrays {
             let io = ArrayIo::cached(&opened.location, &opened.meta, tier);
-            opened.io = Self::settled(io.map_err(|source| TaskError::Open { array: name.clone(), source })?, &self.plan.arrays[name]);
+            let io = io.map_err(|source| TaskError::Open { array: name.clone(), source })?;
+            opened.io = Self::settled(io, &self.plan.arrays[name], &opened.watch);
         }
         self.memory = Some(tier.clone());
         Ok(self)
     }
 
     /// As the plan wants it read: tasks read of what the plan writes only what is written.
-    fn settled(io: ArrayIo, array: &PlanArray) -> ArrayIo {
+    fn settled(io: ArrayIo, array: &PlanArray, watch: &Arc<InputWatch>) -> ArrayIo {
         let io = io.with_in_flight(array.in_flight);
-        if array.role == ArrayRole::Input { io } else { io.complete() }
+        if array.role == ArrayRole::Input { io.watched(watch) } else { io.complete() }
     }
 
     /// What tasks of this process share beside their own memory.

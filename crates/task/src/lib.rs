@@ -8,6 +8,7 @@ mod error;
 mod evaluate;
 #[cfg(test)]
 mod evaluate_tests;
+mod inputs;
 mod read;
 mod run;
 mod tiles;
@@ -16,5 +17,6 @@ mod watch;
 pub use chunkwise_kernels::Cores;
 pub use context::TaskContext;
 pub use error::{ErrorClass, TaskError};
+pub use inputs::Inputs;
 pub use run::{run_task, task_need};
 pub use watch::Watch;

@@ -135,6 +135,39 @@ def test_on_lambda_bad_data(case, function):
     c.nothing_published()
 
 
+def test_on_lambda_an_input_that_vanishes(case, aws, program, proxy):
+    """The input is deleted while tasks run: no chunk is taken for empty, and the run stops and says so."""
+    c = case(single=True, side=60)
+    rule = proxy.rule(method="GET", path=f"{c.prefix}/in.zarr/c/2/", hold=True)
+    with Function(aws, "robbed", program, [f"s3://{BUCKET}"], s3=proxy.url) as f, c.run(f) as run:
+        run.until(lambda: rule.hits)
+        obstore.delete(c.store, [f"{c.prefix}/in.zarr/{name}" for name in stored(c.store, f"{c.prefix}/in.zarr")])
+        rule.times = 0
+        run.failed("is not there (any more)", f"{c.prefix}/in.zarr", "--resume")
+    assert "again in" not in run.errors, run.errors
+    c.nothing_published()
+
+
+def test_on_lambda_an_input_that_changes(case, aws, program, proxy):
+    """The input is replaced while tasks run, or before a run is resumed: it stops and says so, and nothing is published."""
+    c = case(single=True, side=60)
+    rule = proxy.rule(method="GET", path=f"{c.prefix}/in.zarr/c/2/", hold=True)
+    with Function(aws, "fooled", program, [f"s3://{BUCKET}"], s3=proxy.url) as f:
+        with c.run(f) as run:
+            run.until(lambda: rule.hits)
+            # Objects tell whole seconds, by another clock.
+            time.sleep(4)
+            for name, data in stored(c.store, f"{c.prefix}/in.zarr/c").items():
+                obstore.put(c.store, f"{c.prefix}/in.zarr/c/{name}", data)
+            rule.times = 0
+            run.failed("has changed", f"{c.prefix}/in.zarr", "was written")
+        assert "again in" not in run.errors, run.errors
+        c.nothing_published()
+        with c.run(f, resume=True) as run:
+            run.failed("has changed", f"{c.prefix}/in.zarr")
+    c.nothing_published()
+
+
 def test_on_lambda_a_busy_store(case, aws, program, proxy, single):
     """The store throttles (503) and drops connections in the middle of an answer: requests are repeated, and no task fails."""
     c = case(single=True)

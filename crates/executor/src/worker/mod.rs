@@ -20,7 +20,7 @@ pub(crate) use share::part_of;
 
 use chunkwise_plan::{Plan, PlanError};
 use chunkwise_storage::{Location, MemoryTier, StorageError, Store};
-use chunkwise_task::{TaskContext, TaskError};
+use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::sync::Arc;
 
 /// Has the system kill this process when the one that started it is gone, however that came about. Where it cannot, the closed pipe is
@@ -118,6 +118,10 @@ impl Worker {
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);
         let context = Arc::new(TaskContext::open(plan)?.with_cache(&memory)?);
+        // Who runs tasks by hand, without a driver, has none.
+        if let Some(inputs) = Inputs::of_run(&context)? {
+            inputs.watch(&context);
+        }
         Ok(Worker { context, memory, budget, threads: limits.threads.max(1), id })
     }
 }

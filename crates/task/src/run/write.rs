@@ -25,22 +25,43 @@ pub(super) struct Told {
     many: bool,
     untold: Vec<WrittenChunk>,
     last: Instant,
+    /// When inputs were looked for last.
+    looked: Option<Instant>,
 }
+
+/// How long chunks are kept back that may have been made of an input that is gone, before it is looked for again.
+const LOOKED: Duration = Duration::from_millis(500);
 
 impl Told {
     pub(super) fn new(many: bool) -> Told {
-        Told { many, untold: Vec::new(), last: Instant::now() }
+        Told { many, untold: Vec::new(), last: Instant::now(), looked: None }
     }
 }
 
 impl Run<'_> {
-    /// Tells the executor of all chunks that are written.
-    pub(super) fn tell(&mut self) {
-        let Told { many, untold, last } = &mut self.told;
+    /// Tells the executor of all chunks that are written, if the inputs that they were made of are there.
+    ///
+    /// # Errors
+    /// When an input is gone.
+    pub(super) fn tell_all(&mut self) -> Result<(), TaskError> {
+        self.ctx.confirm_inputs(self.stage).map_err(self.storage())?;
+        let Told { many, untold, last, .. } = &mut self.told;
         if *many && !untold.is_empty() {
             self.watch.wrote(self.stage, self.task, std::mem::take(untold));
         }
         *last = Instant::now();
+        Ok(())
+    }
+
+    /// As [`Run::tell_all`], but not if inputs would have to be looked for too often.
+    fn tell(&mut self) -> Result<(), TaskError> {
+        if self.ctx.doubts_inputs(self.stage) {
+            if self.told.looked.is_some_and(|t| t.elapsed() < LOOKED) {
+                return Ok(());
+            }
+            self.told.looked = Some(Instant::now());
+        }
+        self.tell_all()
     }
 
     /// Waits for what is on its way to object stores.
@@ -113,7 +134,7 @@ impl Run<'_> {
         }
         self.told.untold.extend(self.uploads.written().map_err(self.storage())?);
         if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
-            self.tell();
+            self.tell()?;
         }
         Ok(written)
     }

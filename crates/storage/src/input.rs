@@ -1,0 +1,183 @@
+//! Inputs that must stay as they are while they are read, and what tells one state of them from another.
+
+use crate::meta::{document_of, same};
+use crate::{ArrayMeta, Location, StorageError, Store};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What stores say of the state of an object beside its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Bytes.
+    pub size: u64,
+    /// When it was written, or made at this place if that was later: nanoseconds since 1970.
+    pub modified: u64,
+    /// The entity tag of an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+}
+
+impl Stamp {
+    /// Of a file.
+    pub(crate) fn of_file(meta: &std::fs::Metadata) -> Stamp {
+        Stamp { size: meta.len(), modified: modified(meta), etag: None }
+    }
+
+    /// Of an object elsewhere.
+    pub(crate) fn of_object(meta: &object_store::ObjectMeta) -> Stamp {
+        let modified = u64::try_from(meta.last_modified.timestamp_nanos_opt().unwrap_or(0)).unwrap_or(0);
+        Stamp { size: meta.size, modified, etag: meta.e_tag.clone() }
+    }
+
+    /// The object has the state that another stamp is of.
+    pub fn is(&self, other: &Stamp) -> bool {
+        match (&self.etag, &other.etag) {
+            (Some(a), Some(b)) => a == b,
+            _ => (self.size, self.modified) == (other.size, other.modified),
+        }
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Nanoseconds since 1970.
+pub fn now() -> u64 {
+    nanoseconds(SystemTime::now())
+}
+
+/// When a file was written. Copies may keep that time; then it is when the file was made.
+pub(crate) fn modified(meta: &std::fs::Metadata) -> u64 {
+    let of = |time: std::io::Result<SystemTime>| time.map_or(0, nanoseconds);
+    of(meta.modified()).max(of(meta.created()))
+}
+
+/// The clocks of object stores may differ from ours by so much, in nanoseconds, and they tell whole seconds.
+const CLOCKS: u64 = 2_000_000_000;
+
+/// What is noted while an input is read.
+#[derive(Debug)]
+pub struct InputWatch {
+    /// What was written after this time does not belong to what was read before: nanoseconds since 1970.
+    since: AtomicU64,
+    /// Chunks that were not there; one from the beginning, so that each process looks at each input once.
+    missed: AtomicU64,
+    /// Of these, those after which the array was still there.
+    confirmed: AtomicU64,
+}
+
+impl Default for InputWatch {
+    fn default() -> Self {
+        InputWatch { since: AtomicU64::new(u64::MAX), missed: AtomicU64::new(1), confirmed: AtomicU64::new(0) }
+    }
+}
+
+impl InputWatch {
+    /// From now on what was written after a time, in nanoseconds since 1970, is refused.
+    pub fn set_since(&self, time: u64) {
+        self.since.store(time, Ordering::Relaxed);
+    }
+
+    /// A chunk is not there.
+    pub(crate) fn miss(&self) {
+        self.missed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many chunks were missed, if that says that the array has to be looked for.
+    pub fn doubtful(&self) -> Option<u64> {
+        let missed = self.missed.load(Ordering::Relaxed);
+        (missed > self.confirmed.load(Ordering::Relaxed)).then_some(missed)
+    }
+
+    /// The array was there after so many chunks had been missed.
+    pub fn confirm(&self, missed: u64) {
+        self.confirmed.fetch_max(missed, Ordering::Relaxed);
+    }
+
+    /// Refuses an object that was written after the time.
+    pub(crate) fn check(&self, store: &Store, key: &str, modified: u64) -> Result<(), StorageError> {
+        let since = self.since.load(Ordering::Relaxed);
+        let slack = if store.is_remote() { CLOCKS } else { 0 };
+        match modified.checked_sub(since.saturating_add(slack)) {
+            None | Some(0) => Ok(()),
+            Some(_) => Err(changed_after(store, key, modified - since)),
+        }
+    }
+}
+
+fn changed_after(store: &Store, key: &str, nanoseconds: u64) -> StorageError {
+    let detail = format!("'{key}' was written {:.3} s after the run had begun", Duration::from_nanos(nanoseconds).as_secs_f64());
+    StorageError::InputChanged { url: store.url("").trim_end_matches('/').into(), detail }
+}
+
+/// Looks whether an array is there, with the metadata that is known of it.
+///
+/// # Errors
+/// When there is no such array any more, or another one. Of stores that cannot be listed, attributes are not compared: what is known of them may
+/// come from consolidated metadata.
+pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
+    let store = Store::open(location)?;
+    let Some((mut found, stamp)) = document_of(&store, known.zarr_format, &location.to_string())? else {
+        return Err(StorageError::InputGone { url: location.to_string(), machine: machine() });
+    };
+    let mut wanted = known.metadata.clone();
+    if !store.can_list() {
+        for doc in [&mut found, &mut wanted] {
+            doc.as_object_mut().map(|o| o.remove("attributes"));
+        }
+    }
+    match same(&wanted, &found) {
+        None => Ok(stamp),
+        Some(what) => {
+            Err(StorageError::InputChanged { url: location.to_string(), detail: format!("its metadata is another one ({what})") })
+        }
+    }
+}
+
+/// True if an array is what it was, or has only grown since.
+///
+/// # Errors
+/// When it is not there any more, or cannot be read.
+pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
+    let store = Store::open(location)?;
+    let Some((mut found, _)) = document_of(&store, known.zarr_format, &location.to_string())? else {
+        return Err(StorageError::InputGone { url: location.to_string(), machine: machine() });
+    };
+    let mut was = known.metadata.clone();
+    let lengths = |doc: &serde_json::Value| -> Vec<u64> {
+        doc.get("shape").and_then(|s| s.as_array()).into_iter().flatten().filter_map(serde_json::Value::as_u64).collect()
+    };
+    let (before, now) = (lengths(&was), lengths(&found));
+    let grown = before.len() == now.len() && before != now && before.iter().zip(&now).all(|(a, b)| a <= b);
+    for doc in [&mut found, &mut was] {
+        doc.as_object_mut().map(|o| (o.remove("attributes"), o.remove("shape")));
+    }
+    Ok(grown && same(&was, &found).is_none())
+}
+
+/// The first object of an array that was written after a time, in nanoseconds since 1970.
+///
+/// # Errors
+/// When there is one, or the store cannot be listed.
+pub fn check_unchanged(location: &Location, since: u64) -> Result<(), StorageError> {
+    let store = Store::open(location)?;
+    if !store.can_list() {
+        return Ok(());
+    }
+    let slack = if store.is_remote() { CLOCKS } else { 0 };
+    match store.newer(since.saturating_add(slack))? {
+        Some((key, modified)) => Err(changed_after(&store, &key, modified.saturating_sub(since))),
+        None => Ok(()),
+    }
+}
+
+/// The name of this machine, for messages.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "this machine".into(),
+        name => format!("the machine '{name}'"),
+    }
+}

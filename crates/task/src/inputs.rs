@@ -1,0 +1,149 @@
+//! The inputs of a run: that they are there, and stay what they were when the run began.
+//!
+//! When a run begins, what stores say of the state of each input is kept in the folder of the run. Tasks refuse chunks that were written later,
+//! and take a missing chunk for an empty one only while its array is there. A run that is resumed, and publishing, compare with what was kept.
+
+use crate::context::Opened;
+use crate::{TaskContext, TaskError};
+use chunkwise_plan::ArrayRole;
+use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, check_unchanged, has_grown, now};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The object in the folder of a run that says what its inputs were when it began.
+const INPUTS: &str = "inputs.json";
+
+/// The inputs of a run when it began.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inputs {
+    /// When that was: nanoseconds since 1970.
+    began: u64,
+    /// The state of the metadata object of each, by the name of the array in the plan.
+    arrays: BTreeMap<String, Stamp>,
+}
+
+impl Inputs {
+    /// Looks at the inputs of a plan: each must be what the plan was made for.
+    ///
+    /// # Errors
+    /// When one is not there, or another one.
+    pub fn look(ctx: &TaskContext) -> Result<Inputs, TaskError> {
+        let began = now();
+        let arrays = each(ctx, |_, a| check_input(&a.location, &a.meta))?;
+        ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
+        Ok(Inputs { began, arrays })
+    }
+
+    /// What was kept by [`Inputs::keep`], if anything was.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn of_run(ctx: &TaskContext) -> Result<Option<Inputs>, StorageError> {
+        let text = Store::open(&ctx.run_dir)?.get(INPUTS)?;
+        // Damaged is as good as not there: tasks then know less, and whoever resumes looks again.
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+
+    /// Keeps it in the folder of the run.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn keep(&self, ctx: &TaskContext) -> Result<(), StorageError> {
+        Store::open(&ctx.run_dir)?.put(INPUTS, serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+
+    /// From now on, tasks of this process refuse what was written since.
+    pub fn watch(&self, ctx: &TaskContext) {
+        ctx.inputs().for_each(|(name, a)| a.watch.set_since(self.since(name)));
+    }
+
+    /// Whatever was written after this does not belong to what the run reads. The metadata tells the time by the clock of its store.
+    fn since(&self, name: &str) -> u64 {
+        self.arrays.get(name).map_or(self.began, |s| s.modified.max(self.began))
+    }
+
+    /// Makes sure that a run can go on: nothing was written to an input since it began.
+    ///
+    /// # Errors
+    /// When something was, or an input is not there any more.
+    pub fn check_all(&self, ctx: &TaskContext) -> Result<(), TaskError> {
+        each(ctx, |name, a| {
+            let stamp = check_input(&a.location, &a.meta)?;
+            if self.arrays.get(name).is_some_and(|was| !was.is(&stamp)) {
+                return Err(rewritten(a));
+            }
+            check_unchanged(&a.location, self.since(name))
+        })?;
+        ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
+        Ok(())
+    }
+
+    /// Makes sure, after the last task, that no input was replaced meanwhile. One that has only grown is what it was, as far as it was read.
+    ///
+    /// # Errors
+    /// When one was, or is not there any more.
+    pub fn check_end(&self, ctx: &TaskContext) -> Result<(), TaskError> {
+        each(ctx, |name, a| {
+            let stamp = match check_input(&a.location, &a.meta) {
+                Err(e @ StorageError::InputChanged { .. }) => return if has_grown(&a.location, &a.meta)? { Ok(()) } else { Err(e) },
+                other => other?,
+            };
+            match self.arrays.get(name) {
+                Some(was) if !was.is(&stamp) => Err(rewritten(a)),
+                _ => Ok(()),
+            }
+        })
+        .map(|_| ())
+    }
+}
+
+fn rewritten(a: &Opened) -> StorageError {
+    StorageError::InputChanged { url: a.location.to_string(), detail: "its metadata was written again after the run had begun".into() }
+}
+
+/// Does something for each input, some at once.
+fn each<R: Send>(
+    ctx: &TaskContext,
+    call: impl Fn(&str, &Opened) -> Result<R, StorageError> + Sync,
+) -> Result<BTreeMap<String, R>, TaskError> {
+    let inputs: Vec<_> = ctx.inputs().collect();
+    let results = at_once(&inputs, |(name, a)| call(name, a));
+    let of = |((name, _), result): (&(&str, &Opened), Result<R, StorageError>)| match result {
+        Ok(found) => Ok((name.to_string(), found)),
+        Err(source) => Err(TaskError::Open { array: name.to_string(), source }),
+    };
+    inputs.iter().zip(results).map(of).collect()
+}
+
+impl TaskContext {
+    fn inputs(&self) -> impl Iterator<Item = (&str, &Opened)> {
+        self.arrays.iter().filter(|(name, _)| self.plan.arrays[*name].role == ArrayRole::Input).map(|(name, a)| (name.as_str(), a))
+    }
+
+    fn doubtful(&self, stage: usize) -> impl Iterator<Item = (&Opened, u64)> {
+        let inputs = self.plan.stages[stage].reads().filter(|name| self.plan.arrays[*name].role == ArrayRole::Input);
+        inputs.filter_map(|name| Some((&self.arrays[name], self.arrays[name].watch.doubtful()?)))
+    }
+
+    /// True if [`TaskContext::confirm_inputs`] would look for one.
+    pub(crate) fn doubts_inputs(&self, stage: usize) -> bool {
+        self.doubtful(stage).next().is_some()
+    }
+
+    /// Of the inputs of a stage, looks for those that were not looked at in this process yet, and those of which chunks were missing since: an
+    /// array that is not there, or another one, has no empty chunks.
+    ///
+    /// # Errors
+    /// When one is not there any more, or is another one.
+    pub(crate) fn confirm_inputs(&self, stage: usize) -> Result<(), StorageError> {
+        let doubtful: Vec<_> = self.doubtful(stage).collect();
+        at_once(&doubtful, |(a, missed)| {
+            check_input(&a.location, &a.meta)?;
+            a.watch.confirm(*missed);
+            Ok(())
+        })
+        .into_iter()
+        .collect()
+    }
+}

@@ -1,0 +1,177 @@
+"""Inputs that vanish, change or grow while a run reads them, or before it goes on: never a result of what was not there, or of two states."""
+
+import json
+import os
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+import zarr
+from faults import Run
+from harness import chunkwise, read_array, values, write_array, write_pipeline
+
+SLOW = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
+MEM = ["--allowed-mem", "300MB"]
+EXECUTORS = {"threads": ["--workers", "1"], "processes": ["--executor", "processes", "--executor-option", "processes=2"]}
+
+
+def prepare(folder, count=600, expression=SLOW, spec=None, **options):
+    """A pipeline of many small tasks, and what it computes."""
+    x = values(1, (count, 200, 100), "float64", -1, 1)
+    write_array(folder / "in.zarr", x, (1, 200, 100), ["time", "lat", "lon"], **options)
+    path = write_pipeline(folder, {"x": "in.zarr"}, {"y": expression}, {"out.zarr/y": "y"}, spec=spec)
+    return path, x
+
+
+def slow(x):
+    for _ in range(3):
+        x = np.sin(np.exp(np.cos(x)))
+    return x
+
+
+def chunks(folder):
+    return [p for p in (folder / "out.zarr/y/c").rglob("*") if p.is_file() and "#" not in p.name]
+
+
+def nothing_published(folder):
+    assert not (folder / "out.zarr/y/zarr.json").exists()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_moved_away_and_back(tmp_path, executor):
+    path, x = prepare(tmp_path)
+    args = [path, *MEM, *EXECUTORS[executor]]
+    with Run("run", *args) as run:
+        run.until(lambda: len(chunks(tmp_path)) > 20)
+        (tmp_path / "in.zarr").rename(tmp_path / "elsewhere.zarr")
+        run.failed("is not there (any more) on the machine", str(tmp_path / "in.zarr"), "--resume")
+    nothing_published(tmp_path)
+    # A plan that is stored does not look for its inputs when it is read.
+    plan = next((tmp_path / "work").glob("*/plan.json"))
+    shutil.copy(plan, tmp_path / "plan.json")
+    chunkwise("run", tmp_path / "plan.json", *args[1:], "--resume").failed("is not there (any more)", str(tmp_path / "in.zarr"))
+    (tmp_path / "elsewhere.zarr").rename(tmp_path / "in.zarr")
+    done = chunkwise("run", *args, "--resume", "--json").ok()
+    assert done.report["skipped"] > 0
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x), rtol=1e-12)
+
+
+def test_a_stored_plan_without_its_input(tmp_path):
+    path, x = prepare(tmp_path, 20)
+    plan = tmp_path / "plan.json"
+    plan.write_text(chunkwise("plan", path, *MEM, "--format", "json").ok().stdout)
+    (tmp_path / "in.zarr").rename(tmp_path / "elsewhere.zarr")
+    failed = chunkwise("run", plan, *MEM, "--json").failed("is not there (any more)", str(tmp_path / "in.zarr"))
+    assert failed.code == 2 and json.loads(failed.stdout)["error"]["kind"] == "input_gone"
+    assert not (tmp_path / "out.zarr").exists()
+    # Another array of the same shape and chunks is not the one that was planned for.
+    write_array(tmp_path / "in.zarr", x.astype("float32").astype("float64") + 1, (1, 200, 100), ["time", "lat", "lon"], {"units": "K"})
+    failed = chunkwise("run", plan, *MEM, "--json").failed("has changed", "its metadata is another one")
+    assert failed.code == 2 and json.loads(failed.stdout)["error"]["kind"] == "input_changed"
+    shutil.rmtree(tmp_path / "in.zarr")
+    (tmp_path / "elsewhere.zarr").rename(tmp_path / "in.zarr")
+    chunkwise("run", plan, *MEM).ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x), rtol=1e-12)
+
+
+def killed(folder, path, args):
+    with Run("run", path, *args) as run:
+        run.until(lambda: len(chunks(folder)) > 30)
+        run.signal(signal.SIGKILL)
+        run.end()
+        run.kill_workers()
+
+
+def in_place(folder, x):
+    zarr.open_array(str(folder / "in.zarr"))[300:] = x[300:] + 1
+
+
+def written_again(folder, x):
+    shutil.rmtree(folder / "in.zarr")
+    write_array(folder / "in.zarr", x + 1, (1, 200, 100), ["time", "lat", "lon"])
+
+
+def copied(folder, x):
+    """As `rsync -t`: the time of the source, under another name first."""
+    write_array(folder / "new.zarr", x + 1, (1, 200, 100), ["time", "lat", "lon"])
+    for k in range(300, 400):
+        source, target = (folder / name / f"c/{k}/0/0" for name in ("new.zarr", "in.zarr"))
+        old = os.stat(target)
+        shutil.copy(source, f"{target}.part")
+        os.utime(f"{target}.part", ns=(old.st_atime_ns, old.st_mtime_ns))
+        os.replace(f"{target}.part", target)
+
+
+def swapped(folder, x):
+    """Another array, older than the run, in the place of the first."""
+    (folder / "in.zarr").rename(folder / "gone.zarr")
+    (folder / "before.zarr").rename(folder / "in.zarr")
+
+
+@pytest.mark.parametrize("change", [in_place, written_again, copied, swapped])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_changed_before_a_run_goes_on(tmp_path, executor, change):
+    path, x = prepare(tmp_path)
+    write_array(tmp_path / "before.zarr", x - 1, (1, 200, 100), ["time", "lat", "lon"])
+    args = [*MEM, *EXECUTORS[executor]]
+    killed(tmp_path, path, args)
+    change(tmp_path, x)
+    chunkwise("run", path, *args, "--resume").failed("the input", str(tmp_path / "in.zarr"), "has changed", "--overwrite")
+    nothing_published(tmp_path)
+    chunkwise("run", path, *args, "--overwrite").ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(read_array(tmp_path / "in.zarr")), rtol=1e-12)
+
+
+@pytest.mark.parametrize("change", [in_place, written_again, copied, swapped])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_changed_while_it_is_read(tmp_path, executor, change):
+    path, x = prepare(tmp_path)
+    write_array(tmp_path / "before.zarr", x - 1, (1, 200, 100), ["time", "lat", "lon"])
+    args = [*MEM, *EXECUTORS[executor]]
+    with Run("run", path, *args) as run:
+        run.until(lambda: len(chunks(tmp_path)) > 20)
+        run.signal(signal.SIGSTOP)
+        change(tmp_path, x)
+        run.signal(signal.SIGCONT)
+        run.failed("the input", "has changed" if change is not written_again else "")
+    nothing_published(tmp_path)
+    chunkwise("run", path, *args, "--resume").failed("has changed")
+    chunkwise("run", path, *args, "--overwrite").ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(read_array(tmp_path / "in.zarr")), rtol=1e-12)
+
+
+def test_what_is_appended_meanwhile_is_no_change(tmp_path):
+    path, x = prepare(tmp_path)
+    with Run("run", path, *MEM, "--workers", "1") as run:
+        run.until(lambda: len(chunks(tmp_path)) > 20)
+        zarr.open_array(str(tmp_path / "in.zarr")).append(x[:7])
+        run.ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_empty_chunks_are_empty(tmp_path, executor, zarr_format):
+    """An array of which most chunks were never written is read as before."""
+    shape = (40, 50, 60)
+    array = zarr.create_array(str(tmp_path / "in.zarr"), shape=shape, chunks=(1, 50, 60), dtype="float64", fill_value=2.5, zarr_format=zarr_format)
+    array[7] = 1.0
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"y": "x + 1"}, {"out.zarr/y": "y"})
+    chunkwise("run", path, *MEM, *EXECUTORS[executor]).ok()
+    # As in xarray, the fill value of v2 is a missing value, too.
+    expected = array[...] + 1 if zarr_format == 3 else np.where(array[...] == 2.5, np.nan, array[...] + 1)
+    np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/y"), expected)
+
+
+def test_an_input_that_was_just_written(tmp_path):
+    """What an earlier command has written, a moment ago, is an input as any other."""
+    x = values(2, (30, 20, 20), "float64", -1, 1)
+    write_array(tmp_path / "in.zarr", x, (1, 20, 20))
+    for k in range(5):
+        source, target = ("in.zarr" if k == 0 else f"out{k - 1}.zarr/y"), f"out{k}.zarr/y"
+        path = write_pipeline(tmp_path, {"x": source}, {"y": "x * 2"}, {target: "y"})
+        chunkwise("run", path, *MEM).ok()
+    np.testing.assert_array_equal(read_array(tmp_path / "out4.zarr/y"), x * 32)
+    assert time.time() > os.stat(tmp_path / "out4.zarr/y/zarr.json").st_mtime
