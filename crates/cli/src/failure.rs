@@ -183,6 +183,9 @@ fn of_run(e: &RunError) -> Facts {
         RunError::Task { source, outputs } => Facts { resumable: !outputs.is_empty(), ..of_task(source) },
         RunError::Executor(_) => Facts::new("executor", "permanent"),
         RunError::Running { url, .. } => Facts::new("running", "transient").at("url", url.as_str()),
+        RunError::Claimed { url, run, holder, .. } => {
+            Facts::new("claimed", "refused").at("url", url.as_str()).at("run", run.as_str()).at("holder", holder.as_str())
+        }
         RunError::Place { source, .. } if source.is_transient() => of_storage(source),
         RunError::Place { source, .. } => Facts { class: "refused", ..of_storage(source) },
         RunError::Storage(e) => of_storage(e),

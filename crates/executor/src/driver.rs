@@ -1,6 +1,7 @@
 //! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
 use crate::checksums::{self, Sums};
+use crate::claims::{self, CLAIM, Claims};
 use crate::edited::{self, DEFINITIONS, Definitions};
 use crate::executors::Executor;
 use crate::function::CANCELLED;
@@ -103,6 +104,8 @@ pub(crate) struct Begun {
     pub resumed: bool,
     /// Why none does, though one was to.
     pub note: Option<String>,
+    /// The right to write to the outputs, of a run with a driver.
+    pub claims: Option<Claims>,
 }
 
 /// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
@@ -138,15 +141,33 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
     at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
 }
 
-/// Prepares outputs and the folder of a run.
-pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definitions: &Definitions) -> Result<Begun, RunError> {
+/// True if there is something where an output is to be written.
+fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
+    let found = Store::open(ctx.array_location(name))?.list("")?;
+    Ok(found.iter().any(|(key, _)| key != CLAIM))
+}
+
+/// Claims the outputs for a run that has a driver.
+fn claim(ctx: &TaskContext, driven: bool) -> Result<Option<Claims>, RunError> {
+    let names = outputs(ctx);
+    if !driven {
+        claims::check(ctx, &names)?;
+        return Ok(None);
+    }
+    Claims::take(ctx, &names).map(Some)
+}
+
+/// Prepares outputs and the folder of a run, which has a driver or not.
+pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bool, definitions: &Definitions) -> Result<Begun, RunError> {
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
     let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
     let mut note = None;
+    let claims;
     let (done, have) = if resumed {
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
+        claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
         let found = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
         go_on_with_inputs(ctx, found.0.iter().any(|d| d.count() > 0))?;
@@ -154,9 +175,13 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
     } else {
         let names = outputs(ctx);
         let mut replaced = Vec::new();
-        let there = at_once(&names, |name| Ok(!Store::open(ctx.array_location(name))?.list("")?.is_empty()));
+        let mut new = Vec::new();
+        let there = at_once(&names, |name| is_there(ctx, name));
         for (name, there) in names.iter().zip(there) {
-            let (url, there) = (ctx.array_location(name), there.map_err(RunError::Storage)?);
+            let (url, there) = (ctx.array_location(name), there?);
+            if !there {
+                new.push(*name);
+            }
             if there && !overwrite && resume {
                 return Err(edited::refusal(ctx, url.to_string(), definitions)?);
             }
@@ -175,11 +200,21 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
         let inputs = Inputs::look(ctx).map_err(unusable_input)?;
+        claims = claim(ctx, driven)?;
+        // Another run may have ended since they were looked at.
+        for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
+            if there? && !overwrite {
+                return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() });
+            }
+        }
         // And what is left of another run of this plan.
         replaced.push(None);
         let deleted = at_once(&replaced, |what| match what {
             // First the metadata: a half-deleted array must not open.
-            Some(name) => ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable),
+            Some(name) => {
+                ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable)?;
+                claims.as_ref().map_or(Ok(()), |claims| claims.again(ctx, name))
+            }
             None => Ok(store.delete_prefix("").map(|_| ())?),
         });
         deleted.into_iter().collect::<Result<(), RunError>>()?;
@@ -194,7 +229,7 @@ pub(crate) fn begin(ctx: &TaskContext, resume: bool, overwrite: bool, definition
     if overwrite {
         store.put(OVERWRITES, &b"{}"[..])?;
     }
-    Ok(Begun { done, have, resumed, note })
+    Ok(Begun { done, have, resumed, note, claims })
 }
 
 /// An input of a run that goes on must be what it was when the run began, if anything that it has made is used.
@@ -263,7 +298,9 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let Begun { done, have, resumed, note } = begin(ctx, options.resume, options.overwrite, &options.definitions)?;
+        let begun = begin(ctx, true, options.resume, options.overwrite, &options.definitions)?;
+        let Begun { done, have, resumed, note, claims } = begun;
+        lease.claims = claims;
         let mut log = Log::open(&ctx.run_dir, !resumed)?;
         if let Some(journal) = log.journal() {
             executor.keep(journal);

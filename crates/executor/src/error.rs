@@ -81,6 +81,23 @@ pub enum RunError {
         /// What says so.
         url: String,
     },
+    /// Another run writes to an output.
+    #[error(
+        "the output '{url}' is being written by run {run} ({holder}); wait for it, end it, or write elsewhere. A run that was killed on another \
+         machine counts as running for {seconds} s; if it is certainly gone, delete '{claim}'"
+    )]
+    Claimed {
+        /// The output.
+        url: String,
+        /// The run.
+        run: String,
+        /// Its driver.
+        holder: String,
+        /// How long a dead one counts.
+        seconds: u64,
+        /// What says so.
+        claim: String,
+    },
     /// The work directory or an output cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -2,6 +2,7 @@
 //!
 //! This is the one place where coordinates are written, whoever runs the plan, so that no group says two things of one dimension.
 
+use crate::claims::{GroupLock, LOCK};
 use crate::{RunError, checksums};
 use chunkwise_ops::cf::take_fill;
 use chunkwise_ops::{Coord, Labels};
@@ -47,7 +48,7 @@ fn usable(group: &Location) -> bool {
     if check_allowed(group).is_err() {
         return false;
     }
-    let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata"];
+    let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata", LOCK];
     let Some(entries) = group.local_path().and_then(|folder| std::fs::read_dir(folder).ok()) else { return true };
     let files: Vec<_> = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_file())).map(|e| e.file_name()).collect();
     let is_group = files.iter().any(|f| f == "zarr.json" || f == ".zgroup");
@@ -276,7 +277,10 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
 /// # Errors
 /// As [`check`]: a group may have changed while the run went on. When storage fails.
 pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    for Lacking { at, zarr_format, coords, attributes } in look(plan, overwrite)? {
+    for group in groups(plan)? {
+        // Another run may write other arrays of the group at the same time.
+        let _lock = GroupLock::wait(&group.at)?;
+        let Lacking { at, zarr_format, coords, attributes } = look_at(group, overwrite)?;
         ensure_group(&at, zarr_format, &attributes)?;
         at_once(&coords, |c| write(&at, c.clone(), zarr_format)).into_iter().collect::<Result<(), RunError>>()?;
         consolidate(&at)?;

@@ -5,6 +5,7 @@
 //! [`worker`]s elsewhere.
 
 pub mod checksums;
+mod claims;
 pub mod detached;
 pub mod driver;
 mod edited;
@@ -16,6 +17,7 @@ pub mod groups;
 mod lease;
 mod log;
 mod needs;
+mod note;
 mod readiness;
 mod resume;
 mod scheduler;

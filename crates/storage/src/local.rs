@@ -169,6 +169,26 @@ pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
     }
 }
 
+/// Replaces a file, if it has the bytes that it had. Who replaces it holds it locked meanwhile, where the filesystem has locks.
+pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
+    let mut file = match File::open(path) {
+        Err(e) if is_missing(&e) => return Ok(false),
+        other => other?,
+    };
+    match file.lock() {
+        Err(e) if e.kind() == ErrorKind::Unsupported => {}
+        other => other?,
+    }
+    let mut found = Vec::new();
+    file.read_to_end(&mut found)?;
+    // Another one may have replaced it before the lock was free.
+    let now = std::fs::read(path);
+    if found != old || !now.is_ok_and(|now| now == old) {
+        return Ok(false);
+    }
+    write(path, new).map(|()| true)
+}
+
 /// What a walk has found, `None` for what somebody else has removed since.
 fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     match entry.map_err(Error::from) {

@@ -361,6 +361,37 @@ impl Store {
         })
     }
 
+    /// Replaces an object, if it still has the bytes that it had: true if it was replaced. Of several processes at once one succeeds, where the
+    /// store supports that.
+    pub fn swap(&self, key: &str, old: &[u8], new: &[u8]) -> Result<bool, StorageError> {
+        self.check_full("write", key)?;
+        let path = self.key(key)?;
+        count(1, 1);
+        if let Some(file) = self.file(key) {
+            return local::swap(&file, old, new).map_err(|e| StorageError::of_io("write", self.url(key), &e));
+        }
+        let payload = || object_store::PutPayload::from(new.to_vec());
+        self.wait("write", key, async {
+            let found = match self.remote.store.get(&path).await {
+                Err(object_store::Error::NotFound { .. }) => return Ok(false),
+                other => other?,
+            };
+            let version = object_store::UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+            if found.bytes().await? != old {
+                return Ok(false);
+            }
+            let update = object_store::PutOptions::from(object_store::PutMode::Update(version));
+            match self.remote.store.put_opts(&path, payload(), update).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::Precondition { .. } | object_store::Error::NotFound { .. }) => Ok(false),
+                Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
+                    self.remote.store.put(&path, payload()).await.map(|_| true)
+                }
+                Err(e) => Err(e),
+            }
+        })
+    }
+
     fn start<T: Send + 'static>(
         &self,
         action: &'static str,
@@ -448,6 +479,16 @@ impl Store {
             Err(StorageError::NotFound { .. }) => Ok(()),
             other => other,
         }
+    }
+
+    /// Deletes an object, and its folder if that is empty then.
+    pub fn delete_alone(&self, key: &str) -> Result<(), StorageError> {
+        self.delete(key)?;
+        if let Some(folder) = self.file(key).as_deref().and_then(Path::parent) {
+            // Not empty: somebody needs it.
+            let _ = std::fs::remove_dir(folder);
+        }
+        Ok(())
     }
 
     /// Deletes everything below a key, and says how many objects that was.
