@@ -624,14 +624,15 @@ def test_a_worker_that_is_told_to_stop(tmp_path, remote):
 
 # Of each executor, what a pipeline may not choose for whoever runs it.
 PRIVATE = {
-    "processes": ["program"],
+    "processes": ["program", "mem", "memory_limit"],
     "command": ["command", "program"],
-    "slurm": ["program", "sbatch", "logs", "account"],
+    "slurm": ["program", "sbatch", "logs", "account", "partition", "qos", "mem", "threads"],
     "kubernetes": [
+        "node_selector", "tolerations", "priority_class", "cpu", "mem", "threads", "ttl",
         "image", "namespace", "service_account", "env", "env_secrets", "env_configs", "claims", "labels", "pull_secrets", "user", "kubeconfig", "context", "endpoint",
     ],
-    "aws-batch": ["queue", "definition", "env", "region", "profile", "endpoint"],
-    "lambda": ["function", "region", "profile", "endpoint"],
+    "aws-batch": ["queue", "definition", "env", "region", "profile", "endpoint", "mem", "vcpus", "share", "timeout", "threads"],
+    "lambda": ["function", "region", "profile", "endpoint", "memory", "timeout"],
 }  # fmt: skip
 WRONG = [
     ("processes", ["proceses=2"], "it has processes"),

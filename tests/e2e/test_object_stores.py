@@ -378,14 +378,21 @@ def test_options_of_the_spec(prepared, tmp_path, s3):
     storage = {f"s3://{prepared.name}": {"endpoint": s3.url, "region": "us-east-1", "path_style": True, "allow_http": True, "timeout": 20,
                                         "connect_timeout": 2.5, "retries": 3, "connections": 10}}  # fmt: skip
     path = pipeline(tmp_path, prepared.url("in.zarr"), prepared.url("out.zarr"), prepared.url("work"), "spec.json", {"storage": storage})
-    run(path, env).ok()
+    run(path, env).failed(f"CHUNKWISE_ENDPOINTS={s3.url}")
+    run(path, env, "--allow", f"endpoint={s3.url}").ok()
     assert data_of(prepared.objects("out.zarr")) == data_of(prepared.local)
-    plan = chunkwise("plan", path, "--allowed-mem", "300MB", "--format", "json", env=env).ok().stdout
+    # Workers are allowed what their driver is; they find the plan here.
+    here = pipeline(tmp_path, prepared.url("in.zarr"), prepared.url("out.zarr"), str(tmp_path / "work"), "here.json", {"storage": storage})
+    for executor in (["processes"], ["command", "--executor-option", "command=env -u CHUNKWISE_ENDPOINTS {worker}"]):
+        run(here, {**env, "CHUNKWISE_ENDPOINTS": s3.url}, "--executor", *executor, "--overwrite").ok()
+        assert data_of(prepared.objects("out.zarr")) == data_of(prepared.local)
+    allowed = {**env, "CHUNKWISE_ENDPOINTS": s3.url}
+    plan = chunkwise("plan", path, "--allowed-mem", "300MB", "--format", "json", env=allowed).ok().stdout
     assert json.loads(plan)["spec"]["storage"] == storage
     (tmp_path / "plan.json").write_text(plan)
-    chunkwise("run-task", tmp_path / "plan.json", 0, 0, env=env).ok()
-    allowed = {**env, "CHUNKWISE_ENDPOINTS": "https://storage.example.org"}
-    chunkwise("run-task", tmp_path / "plan.json", 0, 0, env=allowed).failed("CHUNKWISE_ENDPOINTS", s3.url)
+    chunkwise("run-task", tmp_path / "plan.json", 0, 0, env=allowed).ok()
+    for other in ({}, {"CHUNKWISE_ENDPOINTS": ""}, {"CHUNKWISE_ENDPOINTS": "https://storage.example.org"}):
+        chunkwise("run-task", tmp_path / "plan.json", 0, 0, env={**env, **other}).failed("CHUNKWISE_ENDPOINTS", s3.url)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +412,7 @@ def test_options_that_are_refused(tmp_path, storage, words):
     inputs(tmp_path)
     path = pipeline(tmp_path, tmp_path / "in.zarr", "s3://b/out.zarr", str(tmp_path / "work"), spec={"storage": storage})
     env = {**CLEAN, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-    run(path, env).failed(*words)
+    run(path, env, "--allow", "endpoint=http://store.example.org").failed(*words)
 
 
 def test_plans_hold_no_secrets(tmp_path):
@@ -439,17 +446,17 @@ def test_web_server(tmp_path):
     zarr.consolidate_metadata(str(tmp_path / "in.zarr"), zarr_format=3)
     with WebServer(tmp_path) as web:
         path = pipeline(tmp_path, f"{web.url}/in.zarr", tmp_path / "out.zarr", str(tmp_path / "work"))
-        run(path, CLEAN).ok()
+        run(path, CLEAN, "--allow", f"host={web.url}").ok()
         assert_close(zarr.open_array(str(tmp_path / "out.zarr/t"))[...], x[1:39, 3:, :90] * 2, scale=8)
         info = chunkwise("info", f"{web.url}/in.zarr", env=CLEAN).ok().stdout
         assert "sharded" in info and "not known" in info
         chunkwise("verify", f"{web.url}/in.zarr", env=CLEAN).ok()
         out = pipeline(tmp_path, f"{web.url}/in.zarr", f"{web.url}/out.zarr", str(tmp_path / "work"), "bad.json")
-        run(out, CLEAN).failed("can only be read")
+        run(out, CLEAN, "--allow", f"host={web.url}").failed("can only be read")
         chunkwise("info", f"{web.url}/none.zarr", env=CLEAN).failed("there is no Zarr array")
     with WebServer(tmp_path, ranges=False) as web:
         path = pipeline(tmp_path, f"{web.url}/in.zarr", tmp_path / "out2.zarr", str(tmp_path / "work"), "ranges.json")
-        run(path, CLEAN).failed("does not serve ranges")
+        run(path, CLEAN, "--allow", f"host={web.url}").failed("does not serve ranges")
 
 
 def test_azure(tmp_path):

@@ -4,8 +4,9 @@ from .batch_api import BatchApi
 from .gcs_fake import GcsFake
 from .kubernetes_api import KubernetesApi
 from .proxy import FaultProxy
+from .recorder import Recorder
 from .servers import Azurite, MiniStack, MissingService, RcloneS3
 from .slurm import Slurm
 from .web import WebServer
 
-__all__ = ["Azurite", "BatchApi", "FaultProxy", "GcsFake", "KubernetesApi", "MiniStack", "MissingService", "RcloneS3", "Slurm", "WebServer"]
+__all__ = ["Azurite", "BatchApi", "FaultProxy", "GcsFake", "KubernetesApi", "MiniStack", "MissingService", "RcloneS3", "Recorder", "Slurm", "WebServer"]

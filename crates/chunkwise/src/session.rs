@@ -79,12 +79,13 @@ impl Session {
         Session { planning, ..self }
     }
 
-    /// Says how object stores are reached, by URL prefix: in this process from now on, and in every plan that is made.
+    /// Says how object stores are reached, by URL prefix: in this process from now on, and in every plan that is made. The
+    /// endpoints, profiles and accounts that a program names here are allowed in the process ([`chunkwise_storage::allow`]).
     ///
     /// # Errors
     /// When options contradict their prefix.
     pub fn with_storage(mut self, storage: BTreeMap<String, StoreOptions>) -> Result<Session, Error> {
-        chunkwise_storage::configure(&storage)?;
+        chunkwise_storage::configure_by_program(&storage)?;
         self.spec.storage = storage;
         Ok(self)
     }

@@ -55,10 +55,9 @@ fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report
     let function = limits.function.as_ref().map(|f| ("function".to_string(), f.clone()));
     let named = limits.executor.clone().or_else(|| function.as_ref().map(|_| "lambda".into()));
     let name = named.unwrap_or_else(|| spec.name.clone());
-    let mut options = if name == spec.name { spec.options } else { Default::default() };
-    options.extend(function);
-    options.extend(limits.executor_option.iter().cloned());
-    Choice::parse(&name, &options).map_err(|e| refuse!("{e}"))
+    let offered = if name == spec.name { spec.options } else { Default::default() };
+    let given = function.into_iter().chain(limits.executor_option.iter().cloned()).collect();
+    Choice::parse(&name, &given, &offered).map_err(|e| refuse!("{e}"))
 }
 
 /// Ends a run at the next chunk when the user (Ctrl-C), or an engine (SIGTERM), says so. A second time does not wait.

@@ -31,6 +31,10 @@ struct Cli {
     /// Print one JSON object: the result, or what went wrong (see docs/cli.md).
     #[arg(long, global = true)]
     json: bool,
+    /// Allow what a pipeline or a plan says of where requests go, and as whom: endpoint=URL, host=URL, profile=NAME, account=NAME or anonymous (see
+    /// docs/storage.md).
+    #[arg(long, global = true, value_name = "WHAT")]
+    allow: Vec<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -249,6 +253,21 @@ fn report_errors_legibly() {
 }
 
 impl Command {
+    /// The places that the command line names: web servers among them may be on this machine.
+    fn named(&self) -> Vec<String> {
+        let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
+        match self {
+            Command::Run { pipeline, .. } | Command::Plan { pipeline, .. } => vec![text(pipeline)],
+            Command::RunTask { plan, .. } => vec![text(plan)],
+            Command::Rechunk { source, .. } => vec![source.clone()],
+            Command::Info { url } => vec![url.clone()],
+            Command::Show(args) => vec![args.url.clone()],
+            Command::Verify { run_or_store } => vec![run_or_store.clone()],
+            Command::Worker(args) => vec![args.plan.clone()],
+            _ => Vec::new(),
+        }
+    }
+
     /// Asks for what is only known by the name of a stack.
     #[cfg(feature = "aws")]
     fn resolve(&mut self) -> Result<(), miette::Report> {
@@ -273,6 +292,10 @@ fn main() -> ExitCode {
     report_errors_legibly();
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
     let json = cli.json;
+    if let Err(e) = chunkwise::storage::allow(&cli.allow) {
+        return failure::report(&failure::refuse!("{e}"), json);
+    }
+    cli.command.named().iter().for_each(|url| chunkwise::storage::allow_named(url));
     let result = cli.command.resolve().and_then(|()| match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &RunFlags { json, ..flags }),
         Command::Plan { pipeline, limits, format, explain, cost, costs } => {

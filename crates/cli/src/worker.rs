@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct WorkerArgs {
     /// The plan (a path or URL).
     #[arg(long)]
-    plan: String,
+    pub plan: String,
     /// The id that the plan must have.
     #[arg(long, value_name = "ID")]
     hash: Option<String>,

@@ -20,11 +20,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    // Endpoints that plans name get signed requests: none may, unless the function's configuration says so.
-    if std::env::var_os("CHUNKWISE_ENDPOINTS").is_none() {
-        // SAFETY: this is the only thread.
-        unsafe { std::env::set_var("CHUNKWISE_ENDPOINTS", "") };
-    }
     log::start();
     chunkwise::limit_allocator();
     chunkwise::storage::one_codec_thread();

@@ -510,44 +510,10 @@ impl Reader<'_> {
         }
     }
 
+    /// Which of them a pipeline may set is said by the executor.
     fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
-        // A pipeline may be somebody else's: what it computes is checked, but a program that it names could do anything, and so could
-        // one that runs in a cluster under an account, or with secrets, of its choice. Nor may it say whose keys are used, where
-        // signed requests go, who pays, where logs are written; by labels pods become those of a service, and get its traffic and rights.
-        const PROGRAMS: [&str; 23] = [
-            "command",
-            "program",
-            "sbatch",
-            "logs",
-            "account",
-            "function",
-            "region",
-            "image",
-            "labels",
-            "definition",
-            "queue",
-            "kubeconfig",
-            "context",
-            "endpoint",
-            "namespace",
-            "service_account",
-            "env",
-            "env_secrets",
-            "env_configs",
-            "pull_secrets",
-            "profile",
-            "claims",
-            "user",
-        ];
         let mut out = BTreeMap::new();
         for (key, v) in self.map(node, "'executor_options'")? {
-            if PROGRAMS.contains(&key.raw.as_str()) {
-                let e = self.error(&key.span, format!("'{}' cannot be set in a pipeline", key.raw), "this key");
-                return Err(e.with_help(format!(
-                    "a pipeline may not say what is executed, where, and with whose rights; use --executor-option {}=...",
-                    key.raw
-                )));
-            }
             if matches!(v.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
                 return Err(self.wrong(v, &format!("'{}'", key.raw), "text or a number"));
             }

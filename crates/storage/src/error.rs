@@ -1,5 +1,6 @@
 //! What can go wrong, by what a caller can do about it.
 
+use crate::client::ELSEWHERE;
 use crate::remote::Remote;
 
 /// An error of storage. The messages name the place and say what to do.
@@ -213,6 +214,7 @@ impl StorageError {
             _ if text.contains("Received redirect") => {
                 format!("the store is elsewhere ({detail}); set the bucket's region (AWS_REGION, or region in the storage options)")
             }
+            _ if text.contains(ELSEWHERE) => text.get(text.find(ELSEWHERE).unwrap_or(0)..).unwrap_or(&text).to_string(),
             _ if no_ranges => {
                 format!("the server does not serve ranges of a file ({detail}); a server for Zarr data must")
             }
@@ -222,7 +224,7 @@ impl StorageError {
             _ => detail,
         };
         let passing = !matches!(status, Some(300..=499)) || matches!(status, Some(408 | 409 | 429));
-        let never = no_ranges || text.contains("at most") || text.contains("Received redirect");
+        let never = no_ranges || text.contains("at most") || text.contains("Received redirect") || text.contains(ELSEWHERE);
         StorageError::Store { action, url, detail, transient: !local && passing && !never }
     }
 }

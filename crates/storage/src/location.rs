@@ -1,6 +1,6 @@
 //! Where things are: URLs and plain paths.
 
-use crate::StorageError;
+use crate::{StorageError, trust};
 use chunkwise_types::{STORE_SCHEMES, is_remote};
 use std::path::{Component, Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl Location {
     /// From a URL, or a path relative to `base` (to the current folder without it). The base may be a URL, too.
     pub fn parse(text: &str, base: Option<&Path>) -> Result<Location, StorageError> {
         let text = text.trim();
-        let bad = |problem: &str| StorageError::Url { url: text.into(), problem: problem.into() };
+        let bad = |problem: &str| StorageError::Url { url: trust::without_secrets(text), problem: problem.into() };
         if text.is_empty() || text.contains('\0') {
             return Err(bad("it is empty or holds a NUL byte"));
         }
@@ -50,6 +50,7 @@ impl Location {
             if rest.contains(['?', '#']) || rest.split('/').next().is_some_and(|host| host.contains('@')) {
                 return Err(bad("it has a user, a query or a fragment; secrets do not belong in a URL, and there is no use for the rest"));
             }
+            trust::check_bucket(scheme, rest.split('/').next().unwrap_or_default()).map_err(|problem| bad(&problem))?;
             return Ok(Location { url: format!("{scheme}://{rest}") });
         }
         if let Some(base) = base.and_then(Path::to_str).filter(|b| is_remote(b) && !text.starts_with('/') && !text.starts_with("file:")) {
@@ -143,6 +144,8 @@ mod tests {
             ("s3://", "names no bucket"),
             ("https://user:pw@host/x", "secrets"),
             ("https://host/x?sig=1", "secrets"),
+            ("s3://a b/x", "no bucket"),
+            ("https://good\\.evil/x", "no host"),
         ] {
             assert!(parse(text).contains(word), "{text}: {}", parse(text));
         }

@@ -1,7 +1,9 @@
 //! Object stores as they are reached: options from the environment and the plan, connections, requests with retries.
 
 use crate::aws_profile;
+use crate::client::Connector;
 use crate::input::Stamp;
+use crate::trust::{self, is_true};
 use crate::{Location, StorageError};
 use bytes::Bytes;
 use chunkwise_types::StoreOptions;
@@ -12,7 +14,7 @@ use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -34,24 +36,26 @@ const PARTS_AT_ONCE: usize = 4;
 static OPTIONS: LazyLock<Mutex<BTreeMap<String, StoreOptions>>> = LazyLock::new(Mutex::default);
 static OPEN: LazyLock<Mutex<HashMap<String, Arc<Remote>>>> = LazyLock::new(Mutex::default);
 
-/// Says how the stores under some URL prefixes are reached, for all that is opened from now on in this process. A prefix that was
-/// configured before gets the new options; arrays that are open keep theirs.
+/// Says how the stores under some URL prefixes are reached, for all that is opened from now on in this process, by the word of a file: a
+/// pipeline, a plan, an event. A prefix that was configured before gets the new options; arrays that are open keep theirs.
 ///
 /// # Errors
-/// When options contradict their prefix, or name an endpoint that `CHUNKWISE_ENDPOINTS` does not list.
+/// When options contradict their prefix, or choose what only the person who runs this may ([`crate::allow`]).
 pub fn configure(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
-    let allowed = std::env::var("CHUNKWISE_ENDPOINTS").ok();
     for (prefix, options) in storage {
-        let bad = |problem: String| StorageError::Url { url: prefix.clone(), problem };
-        options.check(prefix).map_err(bad)?;
-        if let (Some(endpoint), Some(list)) = (&options.endpoint, &allowed)
-            && !list.split(',').any(|e| e.trim().trim_end_matches('/') == endpoint.trim_end_matches('/'))
-        {
-            return Err(bad(format!("its endpoint '{endpoint}' is not one of those that CHUNKWISE_ENDPOINTS allows here ({list})")));
-        }
+        trust::check(prefix, options).map_err(trust::at_prefix(prefix))?;
     }
     OPTIONS.lock().extend(storage.iter().map(|(k, v)| (k.clone(), v.clone())));
     Ok(())
+}
+
+/// As [`configure`], by the word of a program: plans that are made with these options may be run in this process.
+///
+/// # Errors
+/// When options contradict their prefix.
+pub fn configure_by_program(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
+    trust::allow_options(storage).map_err(|problem| StorageError::Url { url: "storage".into(), problem })?;
+    configure(storage)
 }
 
 /// The options of the longest prefix that fits.
@@ -121,7 +125,9 @@ fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> 
         _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
     };
     if let Some(endpoint) = &endpoint {
-        reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT))?;
+        // Other endpoints are the person's own.
+        let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust::may_read(&u));
+        reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
     }
     Ok(Remote {
         store,
@@ -169,15 +175,14 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-fn is_true(text: Option<String>) -> bool {
-    text.is_some_and(|t| matches!(t.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
-}
-
 type Opened = Result<(Arc<dyn ObjectStore>, Option<String>), String>;
 
 fn s3(bucket: &str, o: &StoreOptions) -> Opened {
     // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
-    let mut b = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry(o));
+    let mut b = AmazonS3Builder::from_env()
+        .with_http_connector(Connector { signed: true, far: false })
+        .with_bucket_name(bucket)
+        .with_retry(retry(o));
     let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&AmazonS3ConfigKey::SkipSignature)));
     let in_environment = variable("AWS_ACCESS_KEY_ID").is_some() && variable("AWS_SECRET_ACCESS_KEY").is_some();
     let name = o.profile.clone().or_else(|| variable("AWS_PROFILE"));
@@ -209,6 +214,11 @@ fn s3(bucket: &str, o: &StoreOptions) -> Opened {
     if let Some(region) = region {
         b = b.with_region(region);
     }
+    // It may also be of the environment.
+    [AmazonS3ConfigKey::Region, AmazonS3ConfigKey::DefaultRegion]
+        .iter()
+        .filter_map(|k| b.get_config_value(k))
+        .try_for_each(|r| trust::check_region(&r))?;
     let endpoint = o
         .endpoint
         .clone()
@@ -231,7 +241,10 @@ fn s3(bucket: &str, o: &StoreOptions) -> Opened {
 }
 
 fn gs(bucket: &str, o: &StoreOptions) -> Opened {
-    let mut b = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(retry(o));
+    let mut b = GoogleCloudStorageBuilder::from_env()
+        .with_http_connector(Connector { signed: true, far: false })
+        .with_bucket_name(bucket)
+        .with_retry(retry(o));
     let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&GoogleConfigKey::SkipSignature)));
     let known = ["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
     let own = std::env::var_os("HOME").map(|h| std::path::Path::new(&h).join(".config/gcloud/application_default_credentials.json"));
@@ -261,7 +274,10 @@ fn gs(bucket: &str, o: &StoreOptions) -> Opened {
 }
 
 fn az(container: &str, o: &StoreOptions) -> Opened {
-    let mut b = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(retry(o));
+    let mut b = MicrosoftAzureBuilder::from_env()
+        .with_http_connector(Connector { signed: true, far: false })
+        .with_container_name(container)
+        .with_retry(retry(o));
     if let Some(account) = &o.account {
         b = b.with_account(account);
     }
@@ -298,7 +314,10 @@ fn az(container: &str, o: &StoreOptions) -> Opened {
 
 fn http(scheme: &str, host: &str, o: &StoreOptions) -> Opened {
     let url = format!("{scheme}://{host}");
-    let mut b = HttpBuilder::new().with_url(&url).with_retry(retry(o));
+    let parsed = url::Url::parse(&url).map_err(|_| format!("'{host}' is no host"))?;
+    trust::check_host(&parsed)?;
+    let far = !trust::may_read(&parsed) && !proxied();
+    let mut b = HttpBuilder::new().with_url(&url).with_retry(retry(o)).with_http_connector(Connector { signed: false, far });
     b = b.with_config(ClientConfigKey::AllowHttp, "true");
     for (key, value) in connection(o, |_| false) {
         b = b.with_config(key, value);
@@ -324,18 +343,24 @@ fn machine_answers(request: &str) -> bool {
     ask().unwrap_or(false)
 }
 
-/// Refuses an endpoint at which nothing listens, before requests are repeated for a minute.
-fn reachable(endpoint: &str, timeout: f64) -> Result<(), String> {
-    let proxied = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+/// True if requests go through a proxy, which looks up names by itself.
+fn proxied() -> bool {
+    let variables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    variables.iter().any(|v| variable(v).is_some())
+}
+
+/// Refuses an endpoint at which nothing listens, before requests are repeated for a minute. `far`: and one that is a name for this machine.
+fn reachable(endpoint: &str, timeout: f64, far: bool) -> Result<(), String> {
     let Ok(url) = url::Url::parse(endpoint) else { return Err(format!("the endpoint '{endpoint}' is not a URL")) };
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(format!("the endpoint '{endpoint}' names no host"));
     };
-    if proxied.iter().any(|v| variable(v).is_some()) {
+    if proxied() {
         return Ok(());
     }
-    let addresses: Vec<_> = match (host.trim_matches(['[', ']']), port).to_socket_addrs() {
-        Ok(found) => found.collect(),
+    let addresses = match trust::addresses(host, port, far) {
+        Ok(found) => found,
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(e.to_string()),
         Err(e) => return Err(format!("the host of {endpoint} is not known ({e}); check the endpoint")),
     };
     let mut last = None;
@@ -443,7 +468,7 @@ mod tests {
     #[test]
     fn nothing_listens_there() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let e = reachable(&format!("http://127.0.0.1:{port}"), 1.0).unwrap_err();
+        let e = reachable(&format!("http://127.0.0.1:{port}"), 1.0, false).unwrap_err();
         assert!(e.contains(&format!("127.0.0.1:{port}")) && e.contains("refused"), "{e}");
     }
 

@@ -29,7 +29,7 @@ use terminal::Screen;
 #[derive(clap::Args, Clone)]
 pub(crate) struct ShowArgs {
     /// A path or URL of an array.
-    url: String,
+    pub url: String,
     /// An index or a range of a dimension, such as time=0 or lat=10:20; negative numbers count from the end. May be repeated.
     #[arg(long, value_name = "DIM=INDEX", value_delimiter = ',', allow_hyphen_values = true)]
     select: Vec<String>,

@@ -53,12 +53,12 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// By name, with options as they are written on the command line.
+    /// By name, with options as they are written on the command line, and in a pipeline.
     ///
     /// # Errors
-    /// When there is no such executor, or it has no such option.
-    pub fn parse(name: &str, given: &BTreeMap<String, String>) -> Result<Choice, OptionError> {
-        let mut options = Options::new(name, given);
+    /// When there is no such executor, it has no such option, or a pipeline may not set one.
+    pub fn parse(name: &str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Result<Choice, OptionError> {
+        let mut options = Options::new(name, given, pipeline);
         let choice = match name {
             "threads" => Choice::Threads,
             "processes" => Choice::Processes(ProcessOptions::read(&mut options)?),

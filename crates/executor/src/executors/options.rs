@@ -16,15 +16,41 @@ const MOST: usize = i32::MAX as usize;
 const MOST_AT_ONCE: usize = 4096;
 
 /// The options of one executor while they are read.
+///
+/// Those of a pipeline count only where [`Options::pipelines_may_set`] names them, which an executor says before it reads any: a pipeline may be
+/// somebody else's. It may say how work is cut and paced; not what is executed, where, on whose account, with which rights and with how much of a
+/// machine or a cluster. Every other option is of
+/// the person who runs it, also one that is added later.
 pub(crate) struct Options<'a> {
     executor: &'a str,
     given: BTreeMap<String, String>,
+    /// Of the pipeline, and not yet allowed.
+    offered: BTreeMap<String, String>,
     known: Vec<&'static str>,
 }
 
 impl<'a> Options<'a> {
-    pub fn new(executor: &'a str, given: &BTreeMap<String, String>) -> Options<'a> {
-        Options { executor, given: given.clone(), known: Vec::new() }
+    /// `given` by the person who runs it, and by the pipeline, over which the person's count.
+    pub fn new(executor: &'a str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Options<'a> {
+        let offered = pipeline.iter().filter(|(k, _)| !given.contains_key(*k)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        Options { executor, given: given.clone(), offered, known: Vec::new() }
+    }
+
+    /// The options that a pipeline may set, too.
+    ///
+    /// # Errors
+    /// When it sets another one, with the option of the command line that does.
+    pub fn pipelines_may_set(&mut self, keys: &[&str]) -> Result<(), OptionError> {
+        if let Some(key) = self.offered.keys().find(|k| !keys.contains(&k.as_str())) {
+            let may = if keys.is_empty() { "nothing".into() } else { keys.join(", ") };
+            return Err(OptionError(format!(
+                "executor '{}': '{key}' cannot be set in a pipeline, which may set {may}; what is executed, where, and with whose rights, is \
+                 said by whoever runs it: --executor-option {key}=...",
+                self.executor
+            )));
+        }
+        self.given.append(&mut self.offered);
+        Ok(())
     }
 
     pub fn text(&mut self, key: &'static str) -> Option<String> {
@@ -95,7 +121,9 @@ impl<'a> Options<'a> {
     }
 
     /// Refuses what nobody asked for.
-    pub fn end(self) -> Result<(), OptionError> {
+    pub fn end(mut self) -> Result<(), OptionError> {
+        // Of an executor that has said nothing.
+        self.pipelines_may_set(&[])?;
         let Some(key) = self.given.keys().next() else { return Ok(()) };
         let known = if self.known.is_empty() { "it has none".into() } else { format!("it has {}", self.known.join(", ")) };
         Err(OptionError(format!("executor '{}' has no option '{key}'; {known}", self.executor)))
@@ -104,13 +132,27 @@ impl<'a> Options<'a> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn pipelines_set_what_is_allowed() {
+        let of = |key: &str, value: &str| BTreeMap::from([(key.to_string(), value.to_string())]);
+        let mut options = Options::new("slurm", &of("tasks", "1"), &of("tasks", "2"));
+        options.pipelines_may_set(&["tasks"]).unwrap();
+        assert_eq!(options.count("tasks"), Ok(Some(1)));
+        let mut options = Options::new("slurm", &BTreeMap::new(), &of("threads", "2"));
+        assert!(options.pipelines_may_set(&["tasks"]).unwrap_err().0.contains("--executor-option threads="));
+        // By default nothing is.
+        let options = Options::new("slurm", &BTreeMap::new(), &of("threads", "2"));
+        assert!(options.end().unwrap_err().0.contains("cannot be set in a pipeline"));
+    }
 
     #[test]
     fn numbers_have_bounds() {
         let read = |value: &str| {
             let given = [("tasks", value), ("threads", value)].map(|(k, v)| (k.to_string(), v.to_string())).into();
-            let mut options = Options::new("slurm", &given);
+            let mut options = Options::new("slurm", &given, &BTreeMap::new());
             (options.count("tasks").map_err(|e| e.0), options.at_once("threads").map_err(|e| e.0))
         };
         assert_eq!(read("4096"), (Ok(Some(4096)), Ok(Some(4096))));

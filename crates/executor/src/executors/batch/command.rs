@@ -33,6 +33,7 @@ const PLACES: [&str; 9] = ["worker", "plan", "hash", "version", "stage", "tasks"
 
 impl CommandOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<CommandOptions, OptionError> {
+        options.pipelines_may_set(&["parallel", "tasks", "threads", "poll"])?;
         let command = options
             .text("command")
             .ok_or_else(|| OptionError("executor 'command' needs the option command=..., such as command='ssh node1 {worker}'".into()))?;
@@ -233,7 +234,7 @@ mod tests {
     fn options() {
         let read = |command: &str| {
             let given = [("command".to_string(), command.to_string())].into();
-            CommandOptions::read(&mut Options::new("command", &given)).map(|_| ()).map_err(|e| e.0)
+            CommandOptions::read(&mut Options::new("command", &given, &BTreeMap::new())).map(|_| ()).map_err(|e| e.0)
         };
         assert!(read("ssh n {worker}").is_ok());
         assert!(read("x {plan}").unwrap_err().contains("{tasks}"));

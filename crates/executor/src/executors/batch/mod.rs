@@ -396,7 +396,7 @@ fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memo
 /// A worker's command line, but for the program and what differs between parts.
 pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
     let text = |s: &str| s.to_string();
-    vec![
+    let mut words = vec![
         text("worker"),
         text("--plan"),
         job.plan.clone(),
@@ -408,7 +408,14 @@ pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
         job.stage.to_string(),
         text("--threads"),
         threads.to_string(),
-    ]
+    ];
+    words.extend(allowed_arguments());
+    words
+}
+
+/// What a worker is allowed: no more than its driver, whose environment may be another.
+pub(crate) fn allowed_arguments() -> impl Iterator<Item = String> {
+    chunkwise_storage::allowed().into_iter().flat_map(|word| ["--allow".into(), word])
 }
 
 /// A word as a shell takes it for one.

@@ -34,6 +34,7 @@ pub struct SlurmOptions {
 
 impl SlurmOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<SlurmOptions, OptionError> {
+        options.pipelines_may_set(&["tasks", "time", "array", "queued", "poll"])?;
         Ok(SlurmOptions {
             partition: options.text("partition"),
             account: options.text("account"),

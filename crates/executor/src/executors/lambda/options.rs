@@ -29,6 +29,7 @@ pub struct LambdaOptions {
 
 impl LambdaOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<LambdaOptions, OptionError> {
+        options.pipelines_may_set(&["concurrency", "batch_seconds", "tasks", "invoke", "poll", "patience"])?;
         let function = options.text("function");
         let aws = AwsOptions { region: options.text("region"), profile: options.text("profile"), endpoint: options.text("endpoint") };
         let read = LambdaOptions {

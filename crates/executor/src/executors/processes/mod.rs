@@ -5,6 +5,7 @@
 mod cgroup;
 mod child;
 
+use super::batch::allowed_arguments;
 use super::{Assignment, Executor, OptionError, Options, UnderWay, Update};
 use crate::RunError;
 use crate::worker::{Answer, Exit, Order, skew};
@@ -53,6 +54,7 @@ pub struct ProcessOptions {
 impl ProcessOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<ProcessOptions, OptionError> {
         let limits = [("auto", Limit::Auto), ("cgroup", Limit::Cgroup), ("watch", Limit::Watch), ("none", Limit::None)];
+        options.pipelines_may_set(&["processes", "threads"])?;
         Ok(ProcessOptions {
             processes: options.at_once("processes")?,
             threads: options.at_once("threads")?.unwrap_or(1),
@@ -162,7 +164,7 @@ impl ProcessExecutor {
         self.next += 1;
         let mut command = Command::new(&self.program);
         command.arg("worker").arg("--stdin").args(["--plan", &self.ctx.run_dir.join("plan.json").to_string(), "--hash", &self.id]);
-        command.args(["--threads", &self.options.threads.to_string()]);
+        command.args(["--threads", &self.options.threads.to_string()]).args(allowed_arguments());
         let worker = Worker::start(id, command, group, &self.send)
             .map_err(|e| RunError::Executor(format!("a worker cannot be started as '{} worker': {e}", self.program.display())))?;
         self.workers.insert(id, worker);

@@ -48,6 +48,7 @@ pub struct AwsBatchOptions {
 
 impl AwsBatchOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<AwsBatchOptions, OptionError> {
+        options.pipelines_may_set(&["tasks", "array", "queued", "poll"])?;
         let mut needed = |key: &'static str, what: &str| {
             options.text(key).ok_or_else(|| OptionError(format!("executor 'aws-batch' needs the option {key}=..., {what}")))
         };
@@ -394,7 +395,7 @@ mod tests {
     fn options() {
         let read = |given: &[(&str, &str)]| {
             let given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-            AwsBatchOptions::read(&mut Options::new("aws-batch", &given)).map_err(|e| e.0)
+            AwsBatchOptions::read(&mut Options::new("aws-batch", &given, &BTreeMap::new())).map_err(|e| e.0)
         };
         assert!(read(&[]).unwrap_err().contains("queue=..."));
         assert!(read(&[("queue", "q")]).unwrap_err().contains("definition=..."));

@@ -40,6 +40,7 @@ pub struct KubernetesOptions {
 
 impl KubernetesOptions {
     pub(crate) fn read(options: &mut Options<'_>) -> Result<KubernetesOptions, OptionError> {
+        options.pipelines_may_set(&["tasks", "array", "parallel", "queued", "poll", "start_timeout"])?;
         let image = options.text("image").ok_or_else(|| {
             OptionError("executor 'kubernetes' needs the option image=..., such as image=registry.example.org/chunkwise:0.1.0".into())
         })?;
@@ -101,7 +102,7 @@ mod tests {
 
     fn read(given: &[(&str, &str)]) -> Result<KubernetesOptions, String> {
         let given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        KubernetesOptions::read(&mut Options::new("kubernetes", &given)).map_err(|e| e.0)
+        KubernetesOptions::read(&mut Options::new("kubernetes", &given, &BTreeMap::new())).map_err(|e| e.0)
     }
 
     #[test]

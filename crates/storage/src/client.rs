@@ -1,0 +1,117 @@
+//! The HTTP client of the stores, with the settings that `object_store` reads for its own.
+//!
+//! It differs from that in two points. A redirect stays with its server, since an answer must not lead signed requests, with tokens in them, or
+//! requests out of this network to another one; the person may allow the other server ([`crate::allow`]). And where the server was named by a
+//! file, its name is not followed to an address of this machine or of its link.
+
+use crate::trust;
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::{ClientConfigKey as Key, ClientOptions};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::{Attempt, Policy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What an error begins with that no repetition helps.
+pub(crate) const ELSEWHERE: &str = "the server leads to another one";
+/// Redirects of one request, at most.
+const REDIRECTS: usize = 10;
+
+/// Makes the client of one store.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    /// Requests have credentials in them.
+    pub signed: bool,
+    /// A name does not lead to this machine.
+    pub far: bool,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let failed = |source| object_store::Error::Generic { store: "HTTP client", source };
+        build(options, self).map(HttpClient::new).map_err(failed)
+    }
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+fn build(options: &ClientOptions, of: &Connector) -> Result<reqwest::Client, Failed> {
+    let get = |key: Key| options.get_config_value(&key);
+    let on = |key: Key| trust::is_true(get(key));
+    let time = |key: Key| -> Result<Option<Duration>, Failed> { Ok(get(key).map(|t| humantime::parse_duration(&t)).transpose()?) };
+    let (signed, far) = (of.signed, of.far);
+    let mut b = reqwest::ClientBuilder::new().dns_resolver(Arc::new(Resolver { far }));
+    b = b.redirect(Policy::custom(move |attempt| follow(attempt, signed)));
+    b = b.user_agent(get(Key::UserAgent).unwrap_or_else(|| concat!("chunkwise/", env!("CARGO_PKG_VERSION")).into()));
+    if let Some(url) = get(Key::ProxyUrl) {
+        let mut proxy = reqwest::Proxy::all(url)?;
+        if let Some(certificate) = get(Key::ProxyCaCertificate) {
+            b = b.tls_certs_merge([reqwest::tls::Certificate::from_pem(certificate.as_bytes())?]);
+        }
+        if let Some(hosts) = get(Key::ProxyExcludes) {
+            proxy = proxy.no_proxy(reqwest::NoProxy::from_string(&hosts));
+        }
+        b = b.proxy(proxy);
+    }
+    if on(Key::NoSystemCertificates) {
+        b = b.tls_certs_only([]);
+    }
+    if let Some(t) = time(Key::Timeout)? {
+        b = b.timeout(t);
+    }
+    if let Some(t) = time(Key::ConnectTimeout)? {
+        b = b.connect_timeout(t);
+    }
+    if let Some(t) = time(Key::ReadTimeout)? {
+        b = b.read_timeout(t);
+    }
+    if let Some(t) = time(Key::PoolIdleTimeout)? {
+        b = b.pool_idle_timeout(t);
+    }
+    if let Some(n) = get(Key::PoolMaxIdlePerHost) {
+        b = b.pool_max_idle_per_host(n.parse()?);
+    }
+    if on(Key::Http1Only) {
+        b = b.http1_only();
+    }
+    if on(Key::AllowInvalidCertificates) {
+        b = b.tls_danger_accept_invalid_certs(true);
+    }
+    Ok(b.https_only(!on(Key::AllowHttp)).build()?)
+}
+
+fn follow(attempt: Attempt<'_>, signed: bool) -> reqwest::redirect::Action {
+    let (to, from) = (attempt.url(), attempt.previous().first());
+    if attempt.previous().len() > REDIRECTS {
+        return attempt.error("it leads from one place to the next without an end");
+    }
+    let place = |u: &reqwest::Url| (u.host_str().map(String::from), u.port_or_known_default());
+    let same = from.is_some_and(|from| {
+        let upgrade = (from.scheme(), to.scheme(), from.port(), to.port()) == ("http", "https", None, None);
+        from.scheme() == to.scheme() && place(from) == place(to) || upgrade && from.host_str() == to.host_str()
+    });
+    if same || if signed { trust::may_sign(to) } else { trust::may_read(to) } {
+        return attempt.follow();
+    }
+    let (kind, origin) = (if signed { "endpoint" } else { "host" }, to.origin().ascii_serialization());
+    attempt.error(format!("{ELSEWHERE}, {origin}, which may be followed with `--allow {kind}={origin}`"))
+}
+
+/// Looks up names, and goes through the addresses of one in turns.
+struct Resolver {
+    far: bool,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        static TURN: AtomicUsize = AtomicUsize::new(0);
+        let (host, far) = (name.as_str().to_string(), self.far);
+        Box::pin(async move {
+            let mut found = tokio::task::spawn_blocking(move || trust::addresses(&host, 0, far)).await??;
+            let turn = TURN.fetch_add(1, Ordering::Relaxed) % found.len().max(1);
+            found.rotate_left(turn);
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}

@@ -1,0 +1,447 @@
+//! Whose word counts for where requests go, and as whom.
+//!
+//! A pipeline, a plan or an event may be somebody else's. It says what is computed, and so which buckets are read and written. Which server
+//! gets the requests, which keys sign them and whether they are signed at all is the word of the person who runs it: the command line, the
+//! environment and the files of the cloud's own tools. So a file's endpoint, profile, account and `anonymous` count only if that person allows
+//! them, with `--allow` or in the environment, or has set the same themselves; and web servers at addresses of this machine and of its link, which
+//! nobody elsewhere can reach, may only be named by them, too. Nothing else of the storage options leads anywhere: regions, accounts and buckets
+//! are checked by their grammar.
+
+use crate::StorageError;
+use chunkwise_types::StoreOptions;
+use parking_lot::RwLock;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::sync::LazyLock;
+use url::{Host, Url};
+
+/// What the person allows, as words of [`allow`].
+const VARIABLE: &str = "CHUNKWISE_ALLOW";
+/// Endpoints alone.
+const ENDPOINTS: &str = "CHUNKWISE_ENDPOINTS";
+
+#[derive(Default)]
+struct Allowed {
+    /// Services that may get signed requests.
+    endpoints: BTreeSet<String>,
+    /// Web servers that may be read from, though they are near, or though another one leads there.
+    hosts: BTreeSet<String>,
+    profiles: BTreeSet<String>,
+    accounts: BTreeSet<String>,
+    anonymous: bool,
+    /// What is wrong with the variables.
+    problem: Option<String>,
+}
+
+static ALLOWED: LazyLock<RwLock<Allowed>> = LazyLock::new(|| {
+    let mut allowed = Allowed::default();
+    let list = |name: &str| std::env::var(name).unwrap_or_default();
+    let split = |text: String| text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect::<Vec<_>>();
+    for word in split(list(VARIABLE)) {
+        if let Err(e) = allowed.add(&word) {
+            allowed.problem = Some(format!("{VARIABLE}: {e}"));
+        }
+    }
+    for endpoint in split(list(ENDPOINTS)) {
+        if let Err(e) = allowed.add(&format!("endpoint={endpoint}")) {
+            allowed.problem = Some(format!("{ENDPOINTS}: {e}"));
+        }
+    }
+    RwLock::new(allowed)
+});
+
+/// An endpoint as it is compared: its origin and its path.
+fn plain(endpoint: &str) -> Result<String, String> {
+    let bad = || format!("'{}' is no endpoint; write http://HOST[:PORT] or https://HOST[:PORT]", without_secrets(endpoint));
+    let url = Url::parse(endpoint).map_err(|_| bad())?;
+    let good = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && !endpoint.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\');
+    if !good {
+        return Err(bad());
+    }
+    Ok(format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/')))
+}
+
+/// True if a URL is one of these places, or below.
+fn below(places: &BTreeSet<String>, url: &str) -> bool {
+    let Ok(url) = plain(url) else { return false };
+    places.iter().any(|a| url.strip_prefix(a.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+impl Allowed {
+    fn add(&mut self, word: &str) -> Result<(), String> {
+        match word.split_once('=') {
+            Some(("endpoint", url)) => self.endpoints.insert(plain(url)?),
+            Some(("host", url)) => self.hosts.insert(plain(url)?),
+            Some(("profile", name)) if !name.is_empty() => self.profiles.insert(name.into()),
+            Some(("account", name)) if !name.is_empty() => self.accounts.insert(name.into()),
+            None if word == "anonymous" => std::mem::replace(&mut self.anonymous, true),
+            _ => {
+                return Err(format!(
+                    "'{}' is nothing that can be allowed; there are endpoint=URL, host=URL, profile=NAME, account=NAME and anonymous",
+                    without_secrets(word)
+                ));
+            }
+        };
+        Ok(())
+    }
+
+    fn endpoint(&self, url: &str) -> bool {
+        below(&self.endpoints, url)
+    }
+
+    fn host(&self, url: &str) -> bool {
+        self.endpoint(url) || below(&self.hosts, url)
+    }
+}
+
+/// Allows what files may choose, by the words of a command line: `endpoint=URL`, `host=URL`, `profile=NAME`, `account=NAME`, `anonymous`.
+///
+/// ```
+/// chunkwise_storage::allow(&["endpoint=https://minio.lab:9000".into(), "anonymous".into()])?;
+/// assert!(chunkwise_storage::allow(&["everything".into()]).is_err());
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// When a word, or the environment, says something else; in one sentence.
+pub fn allow(words: &[String]) -> Result<(), String> {
+    let mut allowed = ALLOWED.write();
+    if let Some(problem) = &allowed.problem {
+        return Err(problem.clone());
+    }
+    words.iter().try_for_each(|word| allowed.add(word))
+}
+
+/// Allows to read from the web server of a URL that the person has named.
+pub fn allow_named(url: &str) {
+    if let Some(origin) = Url::parse(url).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| u.origin().ascii_serialization())
+    {
+        // What is no plain URL is refused when it is opened.
+        let _ = ALLOWED.write().add(&format!("host={origin}"));
+    }
+}
+
+/// Allows all that options choose: those of a program, which is the person who runs it.
+pub(crate) fn allow_options(storage: &std::collections::BTreeMap<String, StoreOptions>) -> Result<(), String> {
+    let mut allowed = ALLOWED.write();
+    for o in storage.values() {
+        let words = [("endpoint", &o.endpoint), ("profile", &o.profile), ("account", &o.account)];
+        words.iter().filter_map(|(kind, v)| Some(format!("{kind}={}", v.as_ref()?))).try_for_each(|w| allowed.add(&w))?;
+        allowed.anonymous |= o.anonymous == Some(true);
+    }
+    Ok(())
+}
+
+/// What is allowed, in the words of a command line: for workers, whose environment may be another.
+pub fn allowed() -> Vec<String> {
+    let a = ALLOWED.read();
+    let words = |kind: &str, names: &BTreeSet<String>| names.iter().map(|n| format!("{kind}={n}")).collect::<Vec<_>>();
+    let mut out =
+        [words("account", &a.accounts), words("endpoint", &a.endpoints), words("host", &a.hosts), words("profile", &a.profiles)].concat();
+    out.extend(a.anonymous.then(|| "anonymous".into()));
+    out
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+/// True if the person has set this value in one of these variables.
+fn set(names: &[&str], value: &str, same: impl Fn(&str, &str) -> bool) -> bool {
+    names.iter().filter_map(|n| variable(n)).any(|v| same(&v, value))
+}
+
+fn denied(what: &str, word: &str) -> String {
+    let other = match word.strip_prefix("endpoint=") {
+        Some(url) => format!("{ENDPOINTS}={url}"),
+        None => format!("{VARIABLE}={word}"),
+    };
+    format!(
+        "{what}. A pipeline or a plan may not choose where requests go and with whose rights; if this is meant, allow it with \
+         `--allow {word}`, or in the environment with {other}"
+    )
+}
+
+/// Refuses options of a file that are not valid, or that choose what the person has not allowed.
+///
+/// # Errors
+/// One sentence that says what is refused, and how it is allowed.
+pub(crate) fn check(prefix: &str, o: &StoreOptions) -> Result<(), String> {
+    o.check(prefix)?;
+    let (scheme, rest) = prefix.split_once("://").unwrap_or((prefix, ""));
+    let bucket = rest.split('/').next().unwrap_or_default();
+    if !bucket.is_empty() {
+        check_bucket(scheme, bucket)?;
+    }
+    o.region.as_deref().map_or(Ok(()), check_region)?;
+    o.account.as_deref().map_or(Ok(()), check_account)?;
+    let mut allowed = ALLOWED.write();
+    if let Some(problem) = &allowed.problem {
+        return Err(problem.clone());
+    }
+    let (endpoints, anonymous): (&[&str], &str) = match scheme {
+        "s3" => (&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "AWS_SKIP_SIGNATURE"),
+        "gs" => (&["GOOGLE_BASE_URL"], "GOOGLE_SKIP_SIGNATURE"),
+        "az" => (&["AZURE_STORAGE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"], "AZURE_SKIP_SIGNATURE"),
+        // Nothing is signed there.
+        _ => return Ok(()),
+    };
+    if let Some(endpoint) = &o.endpoint {
+        let wanted = plain(endpoint)?;
+        if !allowed.endpoint(endpoint) && !set(endpoints, &wanted, |v, w| plain(v).as_deref() == Ok(w)) {
+            return Err(denied(&format!("the storage options name the endpoint '{endpoint}'"), &format!("endpoint={wanted}")));
+        }
+        allowed.endpoints.insert(wanted);
+    }
+    if let Some(profile) = &o.profile {
+        if !allowed.profiles.contains(profile) && !set(&["AWS_PROFILE"], profile, |v, w| v == w) {
+            return Err(denied(&format!("the storage options name the AWS profile '{profile}'"), &format!("profile={profile}")));
+        }
+        allowed.profiles.insert(profile.clone());
+    }
+    if let Some(account) = &o.account {
+        if !allowed.accounts.contains(account) && !set(&["AZURE_STORAGE_ACCOUNT_NAME"], account, |v, w| v == w) {
+            return Err(denied(&format!("the storage options name the storage account '{account}'"), &format!("account={account}")));
+        }
+        allowed.accounts.insert(account.clone());
+    }
+    if let Some(wanted) = o.anonymous.filter(|_| !allowed.anonymous) {
+        if wanted != is_true(variable(anonymous)) {
+            return Err(denied(&format!("the storage options say anonymous: {wanted}"), "anonymous"));
+        }
+        allowed.anonymous |= wanted;
+    }
+    Ok(())
+}
+
+pub(crate) fn is_true(text: Option<String>) -> bool {
+    text.is_some_and(|t| matches!(t.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+}
+
+/// Letters and digits at both ends, and what `between` allows besides.
+fn is_name(text: &str, most: usize, between: &[char]) -> bool {
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.len() <= most
+        && ends(text.chars().next())
+        && ends(text.chars().last())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || between.contains(&c))
+        && !text.contains("..")
+}
+
+/// A region becomes a part of a host's name, and of what is signed.
+///
+/// # Errors
+/// When it is no name.
+pub(crate) fn check_region(region: &str) -> Result<(), String> {
+    let good = is_name(region, 64, &['-', '_']);
+    if good { Ok(()) } else { Err(format!("'{region}' is no region; it is a name such as eu-west-1")) }
+}
+
+fn check_account(account: &str) -> Result<(), String> {
+    let good = is_name(account, 24, &[]);
+    if good { Ok(()) } else { Err(format!("'{account}' is no storage account; it has letters and digits, 24 at most")) }
+}
+
+/// A bucket or a container becomes a part of a path, or of a host's name; a web server is a host, perhaps with a port.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn check_bucket(scheme: &str, bucket: &str) -> Result<(), String> {
+    match scheme {
+        "s3" | "gs" if is_name(bucket, 255, &['-', '_', '.']) => Ok(()),
+        "s3" | "gs" => {
+            Err(format!("'{bucket}' is no bucket; it has letters, digits, '-', '_' and '.', and letters or digits at both ends"))
+        }
+        "az" if matches!(bucket, "$root" | "$web" | "$logs") || is_name(bucket, 63, &['-']) => Ok(()),
+        "az" => Err(format!("'{bucket}' is no container; it has letters, digits and '-', and letters or digits at both ends")),
+        _ => {
+            let odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '\\' | '@' | '%' | '<' | '>' | '"');
+            let host = Url::parse(&format!("{scheme}://{bucket}")).ok().filter(|u| u.path() == "/" && u.host().is_some());
+            if host.is_some() && !bucket.contains(odd) { Ok(()) } else { Err(format!("'{bucket}' is no host")) }
+        }
+    }
+}
+
+/// What an address is that others cannot reach; `None` of all others.
+fn near(ip: IpAddr) -> Option<&'static str> {
+    let v4 = |ip: Ipv4Addr| match ip {
+        _ if ip.is_loopback() || ip.is_unspecified() || ip.octets()[0] == 0 => Some("this machine"),
+        _ if ip.is_link_local() || ip == Ipv4Addr::new(100, 100, 100, 200) => Some("the link of this machine"),
+        _ => None,
+    };
+    match ip {
+        IpAddr::V4(ip) => v4(ip),
+        IpAddr::V6(ip) if ip.is_loopback() || ip.is_unspecified() => Some("this machine"),
+        IpAddr::V6(ip) => match ip.segments() {
+            // Addresses of version 4 in other clothes.
+            [0, 0, 0, 0, 0, 0 | 0xffff, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => v4(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
+            [0x2002, a, b, ..] => v4(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
+            [a, ..] if a & 0xffc0 == 0xfe80 => Some("the link of this machine"),
+            // The service that hands out credentials in Amazon's clouds.
+            [0xfd00, 0xec2, ..] => Some("the link of this machine"),
+            _ => None,
+        },
+    }
+}
+
+/// Refuses a web server on this machine or its link that the person has not allowed, if its name says so.
+///
+/// # Errors
+/// When it does.
+pub(crate) fn check_host(url: &Url) -> Result<(), String> {
+    let place = match url.host() {
+        Some(Host::Ipv4(ip)) => near(ip.into()),
+        Some(Host::Ipv6(ip)) => near(ip.into()),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            (name == "localhost" || name.ends_with(".localhost")).then_some("this machine")
+        }
+        None => None,
+    };
+    match place {
+        Some(place) if !may_read(url) => Err(not_near(&url.origin().ascii_serialization(), place)),
+        _ => Ok(()),
+    }
+}
+
+fn not_near(origin: &str, place: &str) -> String {
+    denied(&format!("it is an address of {place}"), &format!("host={origin}"))
+}
+
+/// True if the person allows to read from the web server of a URL, wherever it is.
+pub(crate) fn may_read(url: &Url) -> bool {
+    ALLOWED.read().host(&url.origin().ascii_serialization())
+}
+
+/// True if the person allows to send signed requests to the server of a URL.
+pub(crate) fn may_sign(url: &Url) -> bool {
+    ALLOWED.read().endpoint(&url.origin().ascii_serialization())
+}
+
+/// The addresses of a host. `far`: without those of this machine and its link, which a name may stand for.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn addresses(host: &str, port: u16, far: bool) -> std::io::Result<Vec<SocketAddr>> {
+    let mut found: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port).to_socket_addrs()?.collect();
+    let place = found.iter().find_map(|a| near(a.ip()));
+    found.retain(|a| !far || near(a.ip()).is_none());
+    match (found.is_empty(), place) {
+        (true, Some(place)) => {
+            let text =
+                format!("its name '{host}' stands for an address of {place}, which only whoever runs this may name (--allow host=URL)");
+            Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// A URL as it may be shown: without its user, password, query and fragment.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(s, r)| (s, r));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let shown = match host.rfind('@') {
+        Some(at) => format!("***{}", &rest[at..]),
+        None => rest.to_string(),
+    };
+    let shown = match shown.find(['?', '#']) {
+        Some(at) => format!("{}***", &shown[..=at]),
+        None => shown,
+    };
+    if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
+}
+
+/// For errors: a place in the storage options.
+pub(crate) fn at_prefix(prefix: &str) -> impl Fn(String) -> StorageError + '_ {
+    move |problem| StorageError::Url { url: without_secrets(prefix), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_are_names() {
+        for (scheme, bucket) in
+            [("s3", "b"), ("s3", "my.bucket-1"), ("s3", "x--use1-az4--x-s3"), ("gs", "a_b"), ("az", "$web"), ("az", "data-1")]
+        {
+            assert_eq!(check_bucket(scheme, bucket), Ok(()), "{bucket}");
+        }
+        for host in ["host", "my_host:8000", "127.0.0.1:80", "[::1]:8000", "data.example.org"] {
+            assert_eq!(check_bucket("https", host), Ok(()), "{host}");
+        }
+        for (scheme, bucket) in [
+            ("s3", "a b"),
+            ("s3", "a:b"),
+            ("s3", "x@host"),
+            ("s3", "a..b"),
+            ("s3", "-a"),
+            ("gs", "a%2e"),
+            ("az", "a.b"),
+            ("https", "good\\@evil"),
+            ("https", "a b"),
+            ("https", "user@host"),
+            ("https", "host:99999"),
+        ] {
+            assert!(check_bucket(scheme, bucket).is_err(), "{bucket}");
+        }
+        assert!(check_region("eu-west-1").is_ok() && check_region("auto").is_ok());
+        for region in ["", "a b", "x@host:80/", "x.evil", "a/", "ü"] {
+            assert!(check_region(region).is_err() && check_account(region).is_err(), "{region}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_near() {
+        for ip in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "100.100.100.200",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "fe80::1",
+            "fd00:ec2::254",
+        ] {
+            assert!(near(ip.parse().unwrap()).is_some(), "{ip}");
+        }
+        for ip in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "2001:db8::1", "fd12::1"] {
+            assert!(near(ip.parse().unwrap()).is_none(), "{ip}");
+        }
+        for url in ["http://2130706433/x", "http://0x7f.1/", "http://LOCALHOST./", "http://a.localhost:81/"] {
+            assert!(check_host(&Url::parse(url).unwrap()).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(without_secrets("https://me:pw@host/x"), "https://***@host/x");
+        assert_eq!(without_secrets("https://me:p@w@host:80/a@b"), "https://***@host:80/a@b");
+        assert_eq!(without_secrets("https://host/x?sig=1#y"), "https://host/x?***");
+        assert_eq!(without_secrets("s3://b/x@y"), "s3://b/x@y");
+        assert_eq!(without_secrets("plain/path"), "plain/path");
+    }
+
+    #[test]
+    fn endpoints_are_compared_by_what_they_are() {
+        let mut a = Allowed::default();
+        a.add("endpoint=HTTPS://Minio.lab:443/tenant/").unwrap();
+        assert!(a.endpoint("https://minio.lab/tenant") && a.endpoint("https://minio.lab/tenant/x"));
+        for other in ["https://minio.lab", "https://minio.lab/tenant2", "http://minio.lab/tenant", "https://minio.lab:444/tenant"] {
+            assert!(!a.endpoint(other), "{other}");
+        }
+        for bad in ["endpoint=minio.lab", "endpoint=http://u:p@h", "profile=", "anonymous=x", "x"] {
+            assert!(a.add(bad).is_err(), "{bad}");
+        }
+    }
+}
