@@ -3,7 +3,7 @@
 use crate::{ArrayRole, FORMAT, Plan, PlanError, Stage};
 use chunkwise_kernels::{ArrayType, Node};
 use chunkwise_types::{AxisChunks, MAX_RANK, volume};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const MAX_STEPS: usize = 100_000;
 /// Pieces of a stream.
@@ -38,6 +38,10 @@ impl Plan {
                 return invalid("groups", format!("no output is in the group '{}'", group.url));
             }
         }
+        let mut places: HashMap<&str, Vec<&String>> = HashMap::new();
+        for (name, array) in &self.arrays {
+            places.entry(array.url.trim_end_matches('/')).or_default().push(name);
+        }
         for (name, array) in &self.arrays {
             let place = format!("array '{name}'");
             check_size(&place, &ArrayType::new(array.dtype, array.shape.clone()))?;
@@ -57,8 +61,7 @@ impl Plan {
                 return invalid(&place, format!("the URL of an intermediate must be a plain name, not '{}'", array.url));
             }
             if array.role != ArrayRole::Input
-                && let Some((other, _)) =
-                    self.arrays.iter().find(|(n, a)| *n != name && a.url.trim_end_matches('/') == array.url.trim_end_matches('/'))
+                && let Some(other) = places.get(array.url.trim_end_matches('/')).and_then(|all| all.iter().find(|other| *other != name))
             {
                 return invalid(&place, format!("it is written to '{}', which is also the place of array '{other}'", array.url));
             }
