@@ -37,7 +37,7 @@ def chunks(folder):
 
 
 def notes(folder):
-    return [p for p in folder.rglob("*") if p.name.startswith("chunkwise.") and p.suffix in (".claim", ".lock") or p.suffix == ".lock"]
+    return [p for p in folder.rglob("*") if p.name in (".chunkwise-claim", ".chunkwise-lock") or p.suffix == ".lock"]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -73,12 +73,12 @@ def test_a_killed_run_claims_nothing(tmp_path):
         run.until(lambda: len(chunks(tmp_path)) > 10)
         run.signal(signal.SIGKILL)
         run.end()
-    assert (tmp_path / "out.zarr/y/chunkwise.claim").exists()
+    assert (tmp_path / "out.zarr/y/.chunkwise-claim").exists()
     chunkwise("run", second, *MEM, "--overwrite").ok()
     np.testing.assert_array_equal(read_array(tmp_path / "out.zarr/y"), x * 2)
     # The first one, resumed, finds an output that is not its own any more.
     chunkwise("run", first, *MEM, "--resume").ok()
-    assert not (tmp_path / "out.zarr/y/chunkwise.claim").exists()
+    assert not (tmp_path / "out.zarr/y/.chunkwise-claim").exists()
 
 
 def test_a_run_on_another_machine(tmp_path):
@@ -87,7 +87,7 @@ def test_a_run_on_another_machine(tmp_path):
     path = pipeline(tmp_path, "a", "x * 2")
     claim = {"run": "0123456789abcdef", "note": {"machine": "elsewhere 1 2", "pid": 1, "started": 5, "number": 0, "renewed": int(time.time())}}
     claim["renewed_in"] = f"file://{tmp_path}/out.zarr/y/"
-    at = tmp_path / "out.zarr/y/chunkwise.claim"
+    at = tmp_path / "out.zarr/y/.chunkwise-claim"
     at.parent.mkdir(parents=True)
     at.write_text(json.dumps(claim))
     chunkwise("run", path, *MEM).failed("is being written by run 0123456789abcdef (process 1 on elsewhere)", str(at))
@@ -148,7 +148,7 @@ def test_many_arrays_of_one_group(tmp_path):
 def test_a_refused_run_leaves_nothing(tmp_path):
     write_input(tmp_path, 5)
     path = pipeline(tmp_path, "a", "x * 2")
-    at = tmp_path / "out.zarr/y/chunkwise.claim"
+    at = tmp_path / "out.zarr/y/.chunkwise-claim"
     chunkwise("run", path, *MEM).ok()
     before = sorted(tmp_path.rglob("*"))
     chunkwise("run", path, *MEM).failed("exists")
@@ -172,7 +172,7 @@ def test_in_an_object_store(tmp_path, s3):
     assert not [name for name in stored(store, "out.zarr") if "claim" in name or "lock" in name]
     # One that was left behind by a process of this machine that is gone is taken over by one run.
     claim = {"run": "0123456789abcdef", "note": {"machine": "elsewhere 1 2", "pid": 1, "started": 5, "number": 0, "renewed": 5}}
-    obstore.put(store, "out.zarr/y/chunkwise.claim", json.dumps({**claim, "renewed_in": "s3://claims/out.zarr/y/"}).encode())
+    obstore.put(store, "out.zarr/y/.chunkwise-claim", json.dumps({**claim, "renewed_in": "s3://claims/out.zarr/y/"}).encode())
     runs = [start(path, "--overwrite", env={**os.environ, **s3.env}) for path in paths]
     errors = [run.communicate(timeout=120)[1] for run in runs]
     assert {run.returncode for run in runs} <= {0, 2} and 0 in [run.returncode for run in runs], errors

@@ -6,7 +6,7 @@ use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, cf};
 use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned, Value};
 use chunkwise_planner::Request;
-use chunkwise_storage::Location;
+use chunkwise_storage::{Location, Place};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
 
@@ -168,18 +168,22 @@ fn request(
     })
 }
 
-fn overlaps(a: &str, b: &str) -> bool {
-    let inside = |x: &str, y: &str| x == y || x.strip_prefix(y).is_some_and(|r| r.starts_with('/'));
-    inside(a, b) || inside(b, a)
-}
-
-/// Refuses outputs that are, hold or lie in an input or another output.
+/// Refuses outputs that are, hold or lie in an input or another output, by whatever names.
 pub(crate) fn apart(doc: &Document, requests: &[Placed], inputs: &Inputs) -> Result<(), LoadError> {
-    for (i, (r, span)) in requests.iter().enumerate() {
-        if inputs.places.iter().any(|p| overlaps(p.as_str(), &r.url)) || requests[..i].iter().any(|(o, _)| overlaps(&o.url, &r.url)) {
+    // A store in which nothing is read is opened when the run starts, and compared there.
+    let open = inputs.places.iter().any(Location::is_remote);
+    let place = |at: &Location| {
+        let found = if at.is_remote() && !open { None } else { Place::of(at).ok() };
+        found.unwrap_or_else(|| Place::by_name(at))
+    };
+    let read: Vec<Place> = inputs.places.iter().flat_map(|at| Place::of_array(at).unwrap_or_else(|_| vec![Place::by_name(at)])).collect();
+    let urls = requests.iter().map(|(r, _)| Location::parse(&r.url, None)).collect::<Result<Vec<_>, _>>()?;
+    let written: Vec<Place> = urls.iter().map(place).collect();
+    match Place::first_overlap(&read, &written) {
+        Some((i, _)) => {
             let message = "an output must not be, hold or lie in an input or another output";
-            return Err(doc.error(span.clone(), message, "choose another place").into());
+            Err(doc.error(requests[i].1.clone(), message, "choose another place").into())
         }
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -36,7 +36,10 @@ fn overrides(limits: &Limits) -> Overrides {
 fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
     let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
-        return Ok((Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?, None));
+        let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
+        chunkwise::storage::configure(&plan.spec.storage).map_err(say)?;
+        chunkwise::executor::check_apart(&plan).map_err(say)?;
+        return Ok((plan, None));
     }
     let pipeline = load(path, &overrides(limits)).map_err(|e| match e {
         LoadError::Pipeline(p) => Report::new(p),

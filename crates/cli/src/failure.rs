@@ -124,6 +124,7 @@ fn of_storage(e: &StorageError) -> Facts {
         StorageError::Gone { array, key } => Facts::new("chunk_missing", class).at("url", array.as_str()).at("chunk", key.as_str()),
         StorageError::InputGone { url, machine } => Facts::new("input_gone", class).at("url", url.as_str()).at("machine", machine.as_str()),
         StorageError::InputChanged { url, .. } => Facts::new("input_changed", class).at("url", url.as_str()),
+        StorageError::Kept { url, .. } => Facts::new("output", "refused").at("url", url.as_str()),
         StorageError::Group { url } => Facts::new("group", class).at("url", url.as_str()),
         StorageError::Metadata { url, .. } => Facts::new("metadata", class).at("url", url.as_str()),
         StorageError::Unsupported { url, .. } => Facts::new("unsupported", class).at("url", url.as_str()),
@@ -178,6 +179,7 @@ fn of_run(e: &RunError) -> Facts {
             facts.at("run", run.as_str()).at("changes", changes.clone())
         }
         RunError::NoRun { url, work_dir } => Facts::new("no_run", "refused").at("url", url.as_str()).at("work_dir", work_dir.as_str()),
+        RunError::Overlap { url, other, .. } => Facts::new("output", "refused").at("url", url.as_str()).at("other", other.as_str()),
         RunError::Group { url, .. } => Facts::new("labels", "refused").at("url", url.as_str()),
         RunError::Cancelled => Facts { resumable: true, ..Facts::new("cancelled", "cancelled") },
         RunError::Task { source, outputs } => Facts { resumable: !outputs.is_empty(), ..of_task(source) },

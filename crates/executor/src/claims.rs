@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// The object in the folder of an output.
-pub(crate) const CLAIM: &str = "chunkwise.claim";
+pub(crate) const CLAIM: &str = ".chunkwise-claim";
 /// The object in the folder of a group whose coordinates and metadata are being written.
-pub(crate) const LOCK: &str = "chunkwise.lock";
+pub(crate) const LOCK: &str = ".chunkwise-lock";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Claim {
@@ -77,14 +77,6 @@ impl Claims {
             }
         }
         refused.map_or(Ok(claims), Err)
-    }
-
-    /// Claims an output again, after everything in its folder was deleted.
-    ///
-    /// # Errors
-    /// As [`Claims::take`].
-    pub fn again(&self, ctx: &TaskContext, output: &str) -> Result<(), RunError> {
-        self.claim.take(&Store::open(ctx.array_location(output))?)
     }
 
     /// Renews the claims if it is time to.

@@ -11,7 +11,7 @@ use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
-use crate::{Event, RunError, RunReport, StageInfo, resume};
+use crate::{Event, RunError, RunReport, StageInfo, replace, resume};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
@@ -166,6 +166,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
     let claims;
     let (done, have) = if resumed {
         permitted(ctx)?;
+        replace::check_apart(&ctx.plan)?;
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
@@ -190,7 +191,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
             }
             // Folders may be left of what a filesystem held.
             if there || !url.is_remote() {
-                replaced.push(Some(*name));
+                replaced.push(*name);
             }
         }
         if resume && !overwrite {
@@ -199,6 +200,8 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         // Before anything is deleted or computed.
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
+        let replaced = replace::look(ctx, &replaced)?;
+        replace::check_apart(&ctx.plan)?;
         let inputs = Inputs::look(ctx).map_err(unusable_input)?;
         claims = claim(ctx, driven)?;
         // Another run may have ended since they were looked at.
@@ -207,27 +210,23 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
                 return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() });
             }
         }
+        let made = at_once(&replaced, |(name, owned)| replace::make_room(ctx, name, owned));
+        for said in made {
+            note = note.or(said?);
+        }
         // And what is left of another run of this plan.
-        replaced.push(None);
-        let deleted = at_once(&replaced, |what| match what {
-            // First the metadata: a half-deleted array must not open.
-            Some(name) => {
-                ctx.unpublish(name).and_then(|()| ctx.clear(name)).map_err(unusable)?;
-                claims.as_ref().map_or(Ok(()), |claims| claims.again(ctx, name))
-            }
-            None => Ok(store.delete_prefix("").map(|_| ())?),
-        });
-        deleted.into_iter().collect::<Result<(), RunError>>()?;
+        store.delete_prefix("")?;
         inputs.keep(ctx)?;
         inputs.watch(ctx);
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
+    // Before there is a run that could be resumed: it has something to delete at its end.
+    if overwrite {
+        store.put(OVERWRITES, &b"{}"[..])?;
+    }
     store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
     if !definitions.is_empty() {
         store.put(DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default())?;
-    }
-    if overwrite {
-        store.put(OVERWRITES, &b"{}"[..])?;
     }
     Ok(Begun { done, have, resumed, note, claims })
 }
@@ -277,7 +276,9 @@ pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)
         published?;
         tell(&ctx.array_location(name).to_string());
     }
-    groups::publish(&ctx.plan, overwrites(ctx)?)
+    let overwrites = overwrites(ctx)?;
+    groups::publish(&ctx.plan, overwrites)?;
+    if overwrites { replace::drop_replaced(ctx) } else { Ok(()) }
 }
 
 impl Driver {
@@ -334,9 +335,7 @@ impl Driver {
         report.bytes_spilled = executor.spilled();
         report.usage = executor.usage();
         result.map_err(|e| match e {
-            RunError::Task { source, .. } => {
-                RunError::Task { source, outputs: outputs(ctx).iter().map(|n| ctx.array_location(n).to_string()).collect() }
-            }
+            RunError::Task { source, .. } => RunError::Task { source, outputs: replace::urls_with_kept(ctx) },
             other => other,
         })?;
         publish(ctx, &sums, &mut |url| {

@@ -46,6 +46,19 @@ pub enum RunError {
         /// Why.
         source: StorageError,
     },
+    /// An output is at a place that something else has.
+    #[error(
+        "the output '{url}' is, holds or lies in {what} '{other}', perhaps by another name: writing one would destroy the other; choose another \
+         place. Nothing was computed or deleted"
+    )]
+    Overlap {
+        /// The output.
+        url: String,
+        /// What the other one is.
+        what: &'static str,
+        /// Where that is.
+        other: String,
+    },
     /// The outputs do not fit into a group that is there.
     #[error("the outputs cannot go into the group '{url}': {detail}")]
     Group {

@@ -9,7 +9,7 @@ use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanArray, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
     Location, NodeKind, SmallArray, StorageError, Store, Values, Version, at_once, check_allowed, consolidate, ensure_group, group_format,
-    list_tree, read_small, write_small,
+    list_tree, read_small, replaceable, write_small,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -137,6 +137,15 @@ fn refuse(at: &Location, detail: String) -> RunError {
     RunError::Group { url: at.to_string(), detail }
 }
 
+/// Refuses a group where a coordinate is to be written that somebody's files, or a group, are in the way of. In object stores that is found when
+/// it is written, for it takes requests.
+fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
+    if at.is_remote() {
+        return Ok(());
+    }
+    replaceable(&at.join(&coord.name), &serde_json::Value::Null).map(|_| ()).map_err(|e| refuse(at, e.to_string()))
+}
+
 /// A group that outputs go into, and the coordinates that it lacks.
 struct Lacking {
     at: Location,
@@ -175,6 +184,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
         return Err(refuse(&at, detail));
     }
     if there.is_none() {
+        coords.iter().try_for_each(|c| free_for(&at, c))?;
         return Ok(Lacking { at, zarr_format, coords, attributes });
     }
     let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
@@ -189,6 +199,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     let mut wanting = Vec::new();
     for wanted in coords {
         let Some(there) = read_coord(&at.join(&wanted.name))? else {
+            free_for(&at, &wanted)?;
             wanting.push(wanted);
             continue;
         };
@@ -260,10 +271,11 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
     };
     // First the metadata: half of the old and half of the new must not open.
     let store = Store::open(&place)?;
+    let owned = replaceable(&place, &serde_json::Value::Null)?;
     for key in ["zarr.json", ".zarray", ".zattrs"] {
         store.delete(key)?;
     }
-    store.delete_prefix("")?;
+    store.delete_ours(&|key| owned.has(key), true)?;
     let dims = coord.dims.into_iter().map(Some).collect();
     let small = SmallArray { shape: coord.shape, dims, attributes: coord.attributes, values };
     if let Some((key, hash)) = write_small(&place, &small, version)? {

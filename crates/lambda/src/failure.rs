@@ -97,7 +97,11 @@ impl From<WorkerError> for Failure {
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Failure {
         let kind = match &e {
-            RunError::OutputExists { .. } | RunError::Edited { .. } | RunError::NoRun { .. } | RunError::Running { .. } => REFUSED,
+            RunError::OutputExists { .. }
+            | RunError::Edited { .. }
+            | RunError::NoRun { .. }
+            | RunError::Running { .. }
+            | RunError::Overlap { .. } => REFUSED,
             RunError::Place { source, .. } if !source.is_transient() => REFUSED,
             RunError::Place { source: s, .. } | RunError::Storage(s) => storage_kind(s),
             RunError::Task { source, .. } => task_kind(source),

@@ -97,6 +97,14 @@ pub enum StorageError {
         /// What has changed.
         detail: String,
     },
+    /// What is there is not what would be replaced.
+    #[error("'{url}' is not replaced: {detail}")]
+    Kept {
+        /// The URL.
+        url: String,
+        /// What is there, and what can be done.
+        detail: String,
+    },
     /// There is a group where an array is wanted.
     #[error("'{url}' is a group, not an array; name an array in it (`chunkwise info` lists them)")]
     Group {

@@ -292,6 +292,80 @@ pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
     Ok(n)
 }
 
+/// Everything below a folder that is no folder, links included and not followed.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for entry in WalkDir::new(folder).min_depth(1).into_iter().filter_map(walked) {
+        let entry = entry?;
+        if !entry.file_type().is_dir() {
+            out.push(relative(folder, &entry));
+        }
+    }
+    Ok(out)
+}
+
+fn relative(folder: &Path, entry: &DirEntry) -> String {
+    let path = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+    path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
+}
+
+/// Removes the files below a folder that are `ours`, and folders that are empty then: how many files, and the others.
+pub(crate) fn remove_ours(folder: &Path, ours: &dyn Fn(&str) -> bool, linked: bool) -> Result<(u64, Vec<String>)> {
+    if !linked && folder.is_symlink() {
+        return Err(Error::other("it is a symbolic link, and what it leads to is not deleted"));
+    }
+    let (mut n, mut left) = (0, Vec::new());
+    if !folder.is_dir() {
+        return Ok((n, left));
+    }
+    for entry in WalkDir::new(folder).min_depth(1).contents_first(true).into_iter().filter_map(walked) {
+        let entry = entry?;
+        if entry.file_type().is_dir() {
+            // Not empty if there is something else in it.
+            let _ = std::fs::remove_dir(entry.path());
+            continue;
+        }
+        let name = relative(folder, &entry);
+        if ours(&name) {
+            remove(entry.path())?;
+            n += 1;
+        } else {
+            left.push(name);
+        }
+    }
+    let _ = std::fs::remove_dir(folder);
+    Ok((n, left))
+}
+
+/// Bytes that may still be written where a folder is, or is to be.
+#[cfg(target_os = "linux")]
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let at = folder.ancestors().find(|f| f.is_dir())?;
+    let found = rustix::fs::statvfs(at).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+/// Moves what is in the folder of an array into a folder in it, the metadata first: half of an array must not open. It has another name until
+/// everything is there, so that a move that was cut off goes on.
+pub(crate) fn set_aside(folder: &Path) -> Result<()> {
+    let (moving, kept) = (folder.join(crate::replace::MOVING), folder.join(crate::replace::REPLACED));
+    std::fs::create_dir_all(&moving)?;
+    let move_in = |name: &std::ffi::OsStr| match std::fs::rename(folder.join(name), moving.join(name)) {
+        Err(e) if is_missing(&e) => Ok(()),
+        other => other,
+    };
+    crate::replace::METADATA.iter().try_for_each(|name| move_in(name.as_ref()))?;
+    let names = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
+    let stays = |name: &&std::ffi::OsString| name.to_str().is_some_and(|n| n.starts_with(".chunkwise-") || n.starts_with(".nfs"));
+    names.iter().filter(|name| !stays(name)).try_for_each(|name| move_in(name))?;
+    std::fs::rename(&moving, &kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

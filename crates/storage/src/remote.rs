@@ -59,7 +59,7 @@ pub fn configure_by_program(storage: &BTreeMap<String, StoreOptions>) -> Result<
 }
 
 /// The options of the longest prefix that fits.
-fn options_of(url: &str) -> StoreOptions {
+pub(crate) fn options_of(url: &str) -> StoreOptions {
     let fits = |prefix: &str| {
         let rest = url.strip_prefix(prefix.trim_end_matches('/')).filter(|_| !prefix.ends_with("://"));
         url.starts_with(prefix) && prefix.ends_with("://") || rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
@@ -171,7 +171,7 @@ fn check_http(endpoint: &str, allowed: bool) -> Result<bool, String> {
     Err(format!("the endpoint {endpoint} is not encrypted; set allow_http: true in the storage options if that is meant"))
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 

@@ -47,7 +47,7 @@ pub struct Counters {
 pub struct Store {
     pub(crate) remote: Arc<Remote>,
     prefix: String,
-    location: Location,
+    pub(crate) location: Location,
     memory: Option<Arc<MemoryTier>>,
     /// Of inputs: what is read must not have been written since.
     watch: Option<Arc<InputWatch>>,
@@ -135,7 +135,7 @@ impl Store {
         Counters { gets: at(0), puts: at(1), lists: at(2), bytes_read: at(3), bytes_written: at(4), heads: at(5) }
     }
 
-    fn key(&self, key: &str) -> Result<Key, StorageError> {
+    pub(crate) fn key(&self, key: &str) -> Result<Key, StorageError> {
         let full = if key.is_empty() { self.prefix.clone() } else { format!("{}/{key}", self.prefix) };
         Key::parse(full.trim_matches('/')).map_err(|e| StorageError::Url { url: self.url(key), problem: e.to_string() })
     }
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// The file of a key, if this is the local filesystem.
-    fn file(&self, key: &str) -> Option<PathBuf> {
+    pub(crate) fn file(&self, key: &str) -> Option<PathBuf> {
         let folder = self.location.local_path()?;
         Some(if key.is_empty() { folder } else { folder.join(key) })
     }
@@ -156,7 +156,12 @@ impl Store {
         self.location.join(key).to_string()
     }
 
-    fn wait<T>(&self, action: &'static str, key: &str, f: impl Future<Output = Result<T, object_store::Error>>) -> Result<T, StorageError> {
+    pub(crate) fn wait<T>(
+        &self,
+        action: &'static str,
+        key: &str,
+        f: impl Future<Output = Result<T, object_store::Error>>,
+    ) -> Result<T, StorageError> {
         let runtime = RUNTIME.as_ref().map_err(|e| StorageError::Store {
             action,
             url: self.url(key),
@@ -491,13 +496,18 @@ impl Store {
         Ok(())
     }
 
+    /// Forgets what is in memory below a key.
+    pub(crate) fn forget(&self, key: &str) {
+        if let Some(tier) = &self.memory {
+            tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
+        }
+    }
+
     /// Deletes everything below a key, and says how many objects that was.
     pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
         self.check_full("delete", key)?;
         let path = self.key(key)?;
-        if let Some(tier) = &self.memory {
-            tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
-        }
+        self.forget(key);
         count(2, 1);
         if let Some(folder) = self.file(key) {
             return local::remove_all(&folder).map_err(|e| StorageError::of_io("delete", self.url(key), &e));

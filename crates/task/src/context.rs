@@ -191,8 +191,8 @@ impl TaskContext {
         remove().map_err(|source| TaskError::Open { array: name.into(), source })
     }
 
-    /// Deletes everything under an array's name.
+    /// Deletes the chunks of an array.
     pub fn clear(&self, name: &str) -> Result<(), TaskError> {
-        self.array(name).store().delete_prefix("").map(|_| ()).map_err(|source| TaskError::Open { array: name.into(), source })
+        self.array(name).clear().map_err(|source| TaskError::Open { array: name.into(), source })
     }
 }

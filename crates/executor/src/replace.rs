@@ -1,0 +1,97 @@
+//! Outputs that are in the way of a run: what may never be replaced, and what is kept until the new ones are whole.
+
+use crate::RunError;
+use crate::claims::CLAIM;
+use crate::driver::{outputs, unusable};
+use chunkwise_plan::{ArrayRole, Plan};
+use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, Store, at_once, replaceable};
+use chunkwise_task::TaskContext;
+use chunkwise_types::{ByteSize, volume};
+
+/// Of what was stored, so many times as much room is enough to keep it beside what replaces it.
+const ROOM: u64 = 2;
+/// And at least so many bytes.
+const LEAST_ROOM: u64 = 1 << 20;
+
+/// Makes sure that no output is, holds or lies in an input, another output or the folder of the run, by whatever names.
+///
+/// # Errors
+/// When one is, with both names; or when a place cannot be looked at.
+pub fn check_apart(plan: &Plan) -> Result<(), RunError> {
+    let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
+    let of = |role| -> Result<Vec<Location>, StorageError> {
+        plan.arrays.values().filter(|a| a.role == role).map(|a| Location::parse(&a.url, None)).collect()
+    };
+    let (inputs, outputs) = (of(ArrayRole::Input)?, of(ArrayRole::Output)?);
+    let places = at_once(&inputs, Place::of_array).into_iter().collect::<Result<Vec<_>, _>>()?;
+    // An input may have two places.
+    let names: Vec<&Location> = inputs.iter().zip(&places).flat_map(|(url, p)| vec![url; p.len()]).collect();
+    let mut read: Vec<Place> = places.into_iter().flatten().collect();
+    let written = at_once(&outputs, Place::of).into_iter().collect::<Result<Vec<_>, _>>()?;
+    read.push(Place::of(&run_dir)?);
+    let Some((i, near)) = Place::first_overlap(&read, &written) else { return Ok(()) };
+    let (what, other) = match near {
+        Near::Read(r) if r < names.len() => ("the input", names[r]),
+        Near::Read(_) => ("the folder of the run", &run_dir),
+        Near::Written(o) => ("the output", &outputs[o]),
+    };
+    Err(RunError::Overlap { url: outputs[i].to_string(), what, other: other.to_string() })
+}
+
+/// Looks at what is in the way of the outputs, before anything is deleted.
+///
+/// # Errors
+/// When it is something else than an array.
+pub(crate) fn look<'a>(ctx: &TaskContext, names: &[&'a str]) -> Result<Vec<(&'a str, Owned)>, RunError> {
+    let place = |source| match source {
+        source @ StorageError::Kept { .. } => RunError::Place { what: "an output cannot be written", source },
+        other => RunError::Storage(other),
+    };
+    let found = at_once(names, |name| replaceable(ctx.array_location(name), &ctx.array(name).meta().metadata));
+    names.iter().zip(found).map(|(name, owned)| Ok((*name, owned.map_err(place)?))).collect()
+}
+
+/// True if there is room to keep an output beside the new one; where nobody can say, there is.
+fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, StorageError> {
+    let Some(free) = store.free_bytes() else { return Ok(true) };
+    let array = &ctx.plan.arrays[name];
+    let chunk = volume(&array.grid.stored_shape()).saturating_mul(array.dtype.size());
+    let decoded = chunk.saturating_mul(array.grid.count());
+    if free >= decoded {
+        return Ok(true);
+    }
+    let stored: u64 = store.list("")?.iter().map(|(_, n)| n).sum();
+    Ok(free >= decoded.min(stored.saturating_mul(ROOM).max(LEAST_ROOM)))
+}
+
+/// Makes room for an output, and says so where what was there cannot be kept until the new one is whole.
+pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned) -> Result<Option<String>, RunError> {
+    let at = ctx.array_location(name);
+    let store = Store::open(at)?;
+    if !owned.published || has_room(ctx, name, &store)? {
+        store.set_aside(owned)?;
+        return Ok(None);
+    }
+    let free = ByteSize(store.free_bytes().unwrap_or_default());
+    // First the metadata: a half-deleted array must not open.
+    ctx.unpublish(name).map_err(unusable)?;
+    store.delete_ours(&|key| owned.has(key) && key != CLAIM, true)?;
+    Ok(Some(format!("there is no room to keep '{at}' until the new one is whole ({free} are free), so it was deleted first")))
+}
+
+/// Deletes what was kept of outputs that are replaced, now that the new ones are whole.
+pub(crate) fn drop_replaced(ctx: &TaskContext) -> Result<(), RunError> {
+    let dropped = at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.drop_aside());
+    Ok(dropped.into_iter().collect::<Result<(), StorageError>>()?)
+}
+
+/// The URLs of the outputs; beside one that replaces another, where that is kept.
+pub(crate) fn urls_with_kept(ctx: &TaskContext) -> Vec<String> {
+    let url = |name: &&str| {
+        let at = ctx.array_location(name);
+        let kept = at.join(REPLACED);
+        let there = kept.local_path().is_some_and(|p| p.is_dir());
+        if there { format!("{at}, which is to replace what is kept in {kept}") } else { at.to_string() }
+    };
+    outputs(ctx).iter().map(url).collect()
+}

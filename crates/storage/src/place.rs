@@ -1,0 +1,295 @@
+//! What a place is, whatever it is called.
+//!
+//! Two URLs may lead to one folder: by a symbolic link, by `.` and `..`, by a mount, by another name of the same server. So places are compared
+//! by what they are: a folder by its device and its number there, a folder that is not there yet by the one that it would be in, and an object
+//! by the address of its server, its bucket and its key. This is the one answer to the question whether two places are the same.
+
+use crate::remote::{self, options_of, variable};
+use crate::{Location, StorageError};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Links that are followed one after another, at most.
+const MOST_LINKS: usize = 40;
+
+/// The identity of a place and of everything above it.
+///
+/// ```
+/// use chunkwise_storage::{Location, Place};
+/// let place = |text: &str| Place::of(&Location::parse(text, None)?);
+/// assert!(place("memory:a/b")?.overlaps(&place("memory:a")?));
+/// assert!(!place("memory:a/b")?.overlaps(&place("memory:a/c")?));
+/// # Ok::<(), chunkwise_storage::StorageError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// From the root down to the place itself.
+    names: Vec<String>,
+}
+
+/// What a place is too near to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near {
+    /// The place with this index among those that are read.
+    Read(usize),
+    /// The place with this index among those that are written.
+    Written(usize),
+}
+
+impl Place {
+    /// Looks at what a URL leads to. It need not exist.
+    ///
+    /// # Errors
+    /// When a folder cannot be looked at, or a store cannot be opened.
+    pub fn of(location: &Location) -> Result<Place, StorageError> {
+        crate::check_allowed(location)?;
+        let names = match location.local_path() {
+            Some(path) => of_path(&path).map_err(|e| StorageError::of_io("look at", location.to_string(), &e))?,
+            None => of_object(location)?,
+        };
+        Ok(Place { names })
+    }
+
+    /// The places of an array that is read: its folder, and that of its chunks where it is a link to elsewhere.
+    ///
+    /// # Errors
+    /// As [`Place::of`].
+    pub fn of_array(location: &Location) -> Result<Vec<Place>, StorageError> {
+        let mut out = vec![Place::of(location)?];
+        let chunks = location.join("c");
+        if chunks.local_path().is_some_and(|p| p.is_symlink()) {
+            out.push(Place::of(&chunks)?);
+        }
+        Ok(out)
+    }
+
+    /// A place by its URL alone, where what it leads to cannot be looked at: other places are compared with it by their URLs.
+    pub fn by_name(location: &Location) -> Place {
+        let mut names: Vec<String> = Vec::new();
+        for part in location.as_str().split('/').filter(|p| !p.is_empty()) {
+            names.push(names.last().map_or_else(|| part.to_string(), |above| format!("{above}/{part}")));
+        }
+        // The scheme alone holds nothing.
+        Place { names: names.split_off(1.min(names.len())) }
+    }
+
+    fn own(&self) -> &str {
+        self.names.last().map_or("", String::as_str)
+    }
+
+    /// True if one is, holds or lies in the other.
+    pub fn overlaps(&self, other: &Place) -> bool {
+        let inside = |a: &Place, b: &Place| a.names.iter().any(|n| n == b.own());
+        inside(self, other) || inside(other, self)
+    }
+
+    /// The first of the written places that is, holds or lies in one that is read or another one that is written.
+    pub fn first_overlap(read: &[Place], written: &[Place]) -> Option<(usize, Near)> {
+        fn own(places: &[Place]) -> HashMap<&str, usize> {
+            // Of several with one name the first counts.
+            places.iter().enumerate().rev().map(|(i, p)| (p.own(), i)).collect()
+        }
+        let (inputs, outputs) = (own(read), own(written));
+        for (i, place) in written.iter().enumerate() {
+            for name in place.names.iter().map(String::as_str) {
+                if let Some(&r) = inputs.get(name) {
+                    return Some((i, Near::Read(r)));
+                }
+                if let Some(&o) = outputs.get(name).filter(|&&o| o != i) {
+                    return Some((i, Near::Written(o)));
+                }
+            }
+        }
+        let holds = |(r, place): (usize, &Place)| place.names.iter().find_map(|n| Some((*outputs.get(n.as_str())?, Near::Read(r))));
+        read.iter().enumerate().find_map(holds)
+    }
+}
+
+/// The deepest folder of a path that is there, with its real name, and the parts below it that are not.
+fn resolve(path: &Path) -> std::io::Result<(PathBuf, Vec<String>)> {
+    let (mut path, mut links) = (path.to_path_buf(), 0);
+    'again: loop {
+        let (mut at, mut rest) = (path.as_path(), Vec::new());
+        loop {
+            match at.canonicalize() {
+                Ok(real) => {
+                    rest.reverse();
+                    return Ok((real, rest));
+                }
+                Err(e) if crate::local::is_missing(&e) => {}
+                Err(e) => return Err(e),
+            }
+            // A link that leads to what is not there yet.
+            if let Ok(target) = std::fs::read_link(at) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(std::io::Error::other("too many symbolic links"));
+                }
+                let mut next = at.parent().unwrap_or(Path::new("/")).join(target);
+                next.extend(rest.iter().rev());
+                path = next;
+                continue 'again;
+            }
+            let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { return Ok((at.to_path_buf(), rest)) };
+            rest.push(name.to_string_lossy().into_owned());
+            at = parent;
+        }
+    }
+}
+
+#[cfg(unix)]
+fn identity(folder: &Path) -> std::io::Result<String> {
+    use std::os::unix::fs::MetadataExt;
+    let m = std::fs::metadata(folder)?;
+    Ok(format!("{}:{}", m.dev(), m.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(folder: &Path) -> std::io::Result<String> {
+    Ok(folder.to_string_lossy().to_lowercase())
+}
+
+fn of_path(path: &Path) -> std::io::Result<Vec<String>> {
+    let (real, rest) = resolve(path)?;
+    let above: Vec<&Path> = real.ancestors().collect();
+    let mut names = above.into_iter().rev().map(identity).collect::<std::io::Result<Vec<_>>>()?;
+    let mut name = names.last().cloned().unwrap_or_default();
+    for part in rest {
+        name = format!("{name}/{part}");
+        names.push(name.clone());
+    }
+    Ok(names)
+}
+
+/// The host and the port of a server, by one name for each, and the parts of its path.
+fn server(url: &str) -> (String, Vec<String>) {
+    let Ok(url) = url::Url::parse(url) else { return (url.to_string(), Vec::new()) };
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    let host = if matches!(host.as_str(), "127.0.0.1" | "[::1]") { "localhost".into() } else { host };
+    let path = url.path().split('/').filter(|p| !p.is_empty()).map(decoded).collect();
+    (url.port().map_or(host.clone(), |port| format!("{host}:{port}")), path)
+}
+
+/// A part of the path of a URL without its escapes.
+fn decoded(part: &str) -> String {
+    let (mut out, bytes) = (Vec::new(), part.as_bytes());
+    let mut i = 0;
+    while i < bytes.len() {
+        let escaped = part.get(i + 1..i + 3).filter(|_| bytes[i] == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(escaped.unwrap_or(bytes[i]));
+        i += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The hosts of clouds under which the bucket is the first part of the path, or comes before the host.
+fn of_cloud(host: &str) -> Option<(&'static str, Option<&str>)> {
+    let s3 = |rest: &str| rest.ends_with(".amazonaws.com") || rest.ends_with(".amazonaws.com.cn");
+    let is_s3 = |h: &str| s3(h) && (h.starts_with("s3.") || h.starts_with("s3-"));
+    if is_s3(host) {
+        return Some(("s3.amazonaws.com", None));
+    }
+    if host == "storage.googleapis.com" {
+        return Some(("storage.googleapis.com", None));
+    }
+    if let Some(bucket) = host.strip_suffix(".storage.googleapis.com") {
+        return Some(("storage.googleapis.com", Some(bucket)));
+    }
+    // Names of buckets may have dots.
+    let at = host.match_indices(".s3").map(|(i, _)| i).find(|i| is_s3(&host[i + 1..]))?;
+    Some(("s3.amazonaws.com", Some(&host[..at])))
+}
+
+/// The parts by which an object is known: the server, then the bucket, then the key.
+fn of_object(location: &Location) -> Result<Vec<String>, StorageError> {
+    let (scheme, bucket, key) = remote::parts(location);
+    let mut parts: Vec<String> = Vec::new();
+    let own = |url: &str| {
+        let (host, path) = server(url);
+        // `bucket.endpoint/key` is `endpoint/bucket/key`.
+        let host = host.strip_prefix(&format!("{bucket}.")).map_or(host.clone(), String::from);
+        let host = of_cloud(&host).map_or(host.clone(), |(cloud, _)| cloud.into());
+        std::iter::once(host).chain(path).collect::<Vec<String>>()
+    };
+    match scheme {
+        "memory" => parts.push("memory".into()),
+        "http" | "https" => {
+            let (host, _) = server(&format!("{scheme}://{bucket}"));
+            match of_cloud(&host) {
+                Some((cloud, before)) => parts.extend(std::iter::once(cloud.to_string()).chain(before.map(String::from))),
+                None => parts.push(host),
+            }
+        }
+        _ => {
+            let endpoint = remote::open(location)?.endpoint.clone();
+            let account = || options_of(location.as_str()).account.or_else(|| variable("AZURE_STORAGE_ACCOUNT_NAME")).unwrap_or_default();
+            match (scheme, endpoint) {
+                (_, Some(endpoint)) => parts.extend(own(&endpoint)),
+                ("s3", None) => parts.push("s3.amazonaws.com".into()),
+                ("gs", None) => parts.push("storage.googleapis.com".into()),
+                (_, None) => parts.push(format!("{}.blob.core.windows.net", account().to_ascii_lowercase())),
+            }
+            parts.push(bucket.to_string());
+        }
+    }
+    let plain = |p: &&str| !matches!(*p, "" | ".");
+    let web = scheme.starts_with("http");
+    parts.extend(key.split('/').filter(plain).map(|p| if web { decoded(p) } else { p.to_string() }));
+    let mut names = Vec::with_capacity(parts.len());
+    let mut name = String::from("//");
+    for part in parts {
+        name = format!("{name}/{part}");
+        names.push(name.clone());
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Place {
+        Place::of(&Location::parse(text, None).unwrap()).unwrap()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn one_folder_by_many_names() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(name).display().to_string();
+        std::fs::create_dir_all(at("data/in.zarr/c")).unwrap();
+        std::fs::create_dir_all(at("data/out.zarr")).unwrap();
+        std::os::unix::fs::symlink(at("data"), at("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere/yet", at("dangling")).unwrap();
+        let input = place(&at("data/in.zarr"));
+        for same in ["link/in.zarr", "link/./in.zarr", "link//in.zarr/c", "data/x/../in.zarr", "link/in.zarr/c/0/new", "data", "link", "."]
+        {
+            assert!(input.overlaps(&place(&at(same))), "{same}");
+        }
+        for other in ["data/out.zarr", "link/in.zarr2", "data/in.zar", "new/in.zarr", "dangling"] {
+            assert!(!input.overlaps(&place(&at(other))), "{other}");
+        }
+        assert!(place(&at("dangling/a")).overlaps(&place(&at("nowhere/yet"))));
+        let written = [place(&at("new/a")), place(&at("link/in.zarr/c"))];
+        assert_eq!(Place::first_overlap(std::slice::from_ref(&input), &written), Some((1, Near::Read(0))));
+        assert_eq!(Place::first_overlap(&[input], &written[..1]), None);
+        let twice = [place(&at("new/a")), place(&at("new/b")), place(&at("new/./b/c"))];
+        assert_eq!(Place::first_overlap(&[], &twice), Some((2, Near::Written(1))));
+    }
+
+    #[test]
+    fn one_object_by_many_names() {
+        let names = |text: &str| of_object(&Location::parse(text, None).unwrap()).unwrap();
+        for url in [
+            "https://s3.eu-west-1.amazonaws.com/data/a/b",
+            "https://data.s3.amazonaws.com/a/b",
+            "https://data.s3-us-west-2.amazonaws.com/a//b",
+            "https://DATA.s3.eu-west-1.amazonaws.com/a/%62",
+        ] {
+            assert_eq!(names(url).last().map(String::as_str), Some("///s3.amazonaws.com/data/a/b"), "{url}");
+        }
+        assert_eq!(names("http://127.0.0.1:9000/b"), names("http://localhost:9000/b/"));
+        assert_ne!(names("http://localhost:9000/b"), names("http://localhost:9001/b"));
+        assert_eq!(server("https://Minio.lab:443/x/y"), ("minio.lab".into(), vec!["x".into(), "y".into()]));
+    }
+}
