@@ -5,11 +5,11 @@ use crate::failure::{SIGNAL, Said, refuse, say};
 use crate::out::{out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
+use chunkwise::Session;
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
-use chunkwise::{ByteSize, Session};
 use miette::{Report, miette};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -253,44 +253,6 @@ pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
         outln!("{all} chunks are there and whole");
     } else {
         outln!("{all} chunks are there and whole; of {} it cannot be told", report.unknown.values().sum::<u64>());
-    }
-    Ok(())
-}
-
-pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Outcome {
-    let root = Location::parse(work_dir, None).map_err(say)?;
-    let store = Store::open(&root).map_err(say)?;
-    let mut found = Vec::new();
-    for name in store.list_dirs("").map_err(say)? {
-        // Only folders that hold a plan are runs; nothing else is touched.
-        if store.get(&format!("{name}/plan.json")).map_err(say)?.is_none() {
-            continue;
-        }
-        let bytes: u64 = store.list(&name).map_err(say)?.iter().map(|(_, n)| n).sum();
-        found.push((name, bytes));
-    }
-    // Before anything is removed.
-    if let Some(name) = runs.iter().find(|r| !found.iter().any(|(name, _)| name == *r)) {
-        return Err(refuse!("there is no run '{name}' in '{root}'; `chunkwise clean {work_dir}` lists them"));
-    }
-    let mut rows = Vec::new();
-    for (name, bytes) in &found {
-        let removed = all || runs.contains(name);
-        if removed {
-            store.delete_prefix(name).map_err(say)?;
-            store.delete(&format!("{name}.lock")).map_err(say)?;
-        }
-        rows.push(json!({ "run": name, "bytes": bytes, "removed": removed }));
-        match removed {
-            _ if as_json => {}
-            true => outln!("removed {name} ({})", ByteSize(*bytes)),
-            false => outln!("{name}  {}", ByteSize(*bytes)),
-        }
-    }
-    if as_json {
-        outln!("{}", json!({ "work_dir": root.to_string(), "runs": rows }));
-    } else if found.is_empty() {
-        outln!("there are no runs in {root}");
     }
     Ok(())
 }

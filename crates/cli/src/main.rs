@@ -3,6 +3,7 @@
 mod allocator;
 #[cfg(feature = "aws")]
 mod aws;
+mod clean;
 mod commands;
 mod cost;
 mod failure;
@@ -318,7 +319,7 @@ fn main() -> ExitCode {
         // It ends the process, with a code of its own.
         Command::Worker(args) => worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store, json),
-        Command::Clean { work_dir, run, all } => commands::clean(&work_dir, &run, all, json),
+        Command::Clean { work_dir, run, all } => clean::clean(&work_dir, &run, all, json),
         Command::Functions { name } => commands::functions(name.as_deref(), json),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {

@@ -1,7 +1,6 @@
 //! Runs without a driver: somebody else (a state machine, a scheduler, a person) has the tasks run, stage by stage, and asks for what a driver
 //! does before the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
 
-use crate::RunError;
 use crate::checksums::Sums;
 use crate::driver::{begin, outputs, publish, unusable};
 use crate::executors::answers;
@@ -9,6 +8,7 @@ use crate::function::{CANCELLED, StageBatches, StageStatus};
 use crate::lease::Lease;
 use crate::readiness::Done;
 use crate::worker::{Answer, REPORTS};
+use crate::{RunError, run_folder};
 use chunkwise_plan::ArrayRole;
 use chunkwise_storage::{Location, Store};
 use chunkwise_task::TaskContext;
@@ -179,13 +179,12 @@ pub fn is_cancelled(run: &Location) -> Result<bool, RunError> {
     Ok(Store::open(run)?.size(CANCELLED)?.is_some())
 }
 
-/// Deletes the folder of a run, whose outputs stay: the objects that were deleted.
+/// Deletes what a run has in its folder, whose outputs stay: the objects that were deleted.
 ///
 /// # Errors
-/// When another process drives the run now, or storage fails.
+/// When the folder is no run, another process drives the run now, or storage fails.
 pub fn clean(run: &Location) -> Result<u64, RunError> {
-    let _lease = Lease::take(run)?;
-    Ok(Store::open(run)?.delete_prefix("")?)
+    Ok(run_folder::clean(run)?.objects)
 }
 
 #[cfg(test)]

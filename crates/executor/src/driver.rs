@@ -11,7 +11,7 @@ use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
-use crate::{Event, RunError, RunReport, StageInfo, replace, resume};
+use crate::{Event, RunError, RunReport, StageInfo, replace, resume, run_folder};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
@@ -109,7 +109,7 @@ pub(crate) struct Begun {
 }
 
 /// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
-const OVERWRITES: &str = "overwrites.json";
+pub(crate) const OVERWRITES: &str = "overwrites.json";
 
 /// True if the run was begun to replace what there is.
 fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
@@ -159,9 +159,10 @@ fn claim(ctx: &TaskContext, driven: bool) -> Result<Option<Claims>, RunError> {
 
 /// Prepares outputs and the folder of a run, which has a driver or not.
 pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bool, definitions: &Definitions) -> Result<Begun, RunError> {
+    run_folder::check(&ctx.run_dir)?;
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
-    let resumed = resume && (store.get("plan.json")?.is_some() || !store.list(REPORTS)?.is_empty());
+    let resumed = resume && (store.get(run_folder::PLAN)?.is_some() || !store.list(REPORTS)?.is_empty());
     let mut note = None;
     let claims;
     let (done, have) = if resumed {
@@ -215,16 +216,17 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
             note = note.or(said?);
         }
         // And what is left of another run of this plan.
-        store.delete_prefix("")?;
+        run_folder::clear(&ctx.run_dir)?;
         inputs.keep(ctx)?;
         inputs.watch(ctx);
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
+    run_folder::mark(&ctx.run_dir)?;
     // Before there is a run that could be resumed: it has something to delete at its end.
     if overwrite {
         store.put(OVERWRITES, &b"{}"[..])?;
     }
-    store.put("plan.json", serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
+    store.put(run_folder::PLAN, serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
     if !definitions.is_empty() {
         store.put(DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default())?;
     }

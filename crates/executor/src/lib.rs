@@ -21,6 +21,7 @@ mod note;
 mod readiness;
 mod replace;
 mod resume;
+pub mod run_folder;
 mod scheduler;
 pub mod worker;
 

@@ -10,9 +10,6 @@ use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, check_
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The object in the folder of a run that says what its inputs were when it began.
-const INPUTS: &str = "inputs.json";
-
 /// The inputs of a run when it began.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +21,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// The object in the folder of a run that has this.
+    pub const OBJECT: &str = "inputs.json";
+
     /// Looks at the inputs of a plan: each must be what the plan was made for.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Inputs {
     /// # Errors
     /// When storage fails.
     pub fn of_run(ctx: &TaskContext) -> Result<Option<Inputs>, StorageError> {
-        let text = Store::open(&ctx.run_dir)?.get(INPUTS)?;
+        let text = Store::open(&ctx.run_dir)?.get(Self::OBJECT)?;
         // Damaged is as good as not there: tasks then know less, and whoever resumes looks again.
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
@@ -50,7 +50,7 @@ impl Inputs {
     /// # Errors
     /// When storage fails.
     pub fn keep(&self, ctx: &TaskContext) -> Result<(), StorageError> {
-        Store::open(&ctx.run_dir)?.put(INPUTS, serde_json::to_vec_pretty(self).unwrap_or_default())
+        Store::open(&ctx.run_dir)?.put(Self::OBJECT, serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 
     /// From now on, tasks of this process refuse what was written since.

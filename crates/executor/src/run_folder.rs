@@ -1,0 +1,179 @@
+//! The folder of a run: how it is known as one, and what may be deleted in it.
+//!
+//! A folder is a run if it has a marker with its own name, which is the id of the run. A `plan.json` alone is not enough: other programs have
+//! files of that name, and so do people who stored a plan. In such a folder only what a run can have written is deleted, and links are not
+//! followed.
+
+use crate::RunError;
+use crate::driver::OVERWRITES;
+use crate::edited::DEFINITIONS;
+use crate::function::{CANCELLED, PIPELINE};
+use crate::lease::Lease;
+use crate::worker::REPORTS;
+use chunkwise_plan::{ArrayRole, Plan};
+use chunkwise_storage::{Location, StorageError, Store, is_chunk_key};
+use chunkwise_task::Inputs;
+use serde::{Deserialize, Serialize};
+
+/// The object that makes a folder a run.
+const MARKER: &str = "chunkwise-run.json";
+const FORMAT: &str = "chunkwise-run/1";
+/// The plan of the run.
+pub(crate) const PLAN: &str = "plan.json";
+/// What else a run has in its folder, beside reports and intermediates.
+const FILES: [&str; 7] = [MARKER, PLAN, DEFINITIONS, OVERWRITES, CANCELLED, PIPELINE, Inputs::OBJECT];
+/// Files that are told of.
+const TOLD: usize = 3;
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    format: String,
+    /// The id of the run, which is the name of its folder.
+    run: String,
+    version: String,
+}
+
+/// What a folder in a work directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderKind {
+    /// A run.
+    Run,
+    /// It looks like a run of a version that left no marker, and is left alone.
+    Unmarked,
+    /// Something else.
+    Other,
+}
+
+/// What was done to the folder of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Cleaned {
+    /// The objects that were deleted.
+    pub objects: u64,
+    /// Some of what no run has written, and was left.
+    pub left: Vec<String>,
+}
+
+fn is_link(folder: &Location) -> bool {
+    folder.local_path().is_some_and(|p| p.is_symlink())
+}
+
+/// Says what a folder is.
+///
+/// # Errors
+/// When storage fails.
+pub fn kind(run: &Location) -> Result<FolderKind, StorageError> {
+    if is_link(run) {
+        return Ok(FolderKind::Other);
+    }
+    let store = Store::open(run)?;
+    let marker = store.get(MARKER)?.and_then(|data| serde_json::from_slice::<Marker>(&data).ok());
+    if marker.is_some_and(|m| m.format.starts_with("chunkwise-run/") && m.run == run.name()) {
+        return Ok(FolderKind::Run);
+    }
+    // The name is the hash of a plan.
+    let named = run.name().len() == 16 && run.name().bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let planned = named && store.get(PLAN)?.is_some_and(|p| String::from_utf8_lossy(&p).contains("\"chunkwise-plan/"));
+    Ok(if planned { FolderKind::Unmarked } else { FolderKind::Other })
+}
+
+/// Makes the folder of a run known as one.
+pub(crate) fn mark(run: &Location) -> Result<(), StorageError> {
+    let marker = Marker { format: FORMAT.into(), run: run.name().into(), version: env!("CARGO_PKG_VERSION").into() };
+    Store::open(run)?.put(MARKER, serde_json::to_vec(&marker).unwrap_or_default())
+}
+
+/// True for a key that a run can have written.
+fn is_ours(key: &str, intermediates: &[String]) -> bool {
+    let plain = key.rsplit_once('#').filter(|(_, digits)| digits.bytes().all(|b| b.is_ascii_digit())).map_or(key, |(name, _)| name);
+    if FILES.contains(&plain) {
+        return true;
+    }
+    if let Some(number) = plain.strip_prefix("reports-").and_then(|r| r.strip_suffix(".jsonl")) {
+        return number.bytes().all(|b| b.is_ascii_digit());
+    }
+    let Some((first, rest)) = key.split_once('/') else { return false };
+    (first == REPORTS && plain.ends_with(".jsonl"))
+        || (is_chunk_key(rest) && (intermediates.is_empty() || intermediates.iter().any(|i| i == first)))
+}
+
+/// Deletes what a run has written into its folder.
+fn delete(run: &Location) -> Result<Cleaned, StorageError> {
+    let store = Store::open(run)?;
+    // Of a plan that cannot be read any more it is not known how its intermediates are called.
+    let plan = store.get(PLAN)?.and_then(|text| Plan::from_json(&String::from_utf8_lossy(&text)).ok());
+    let intermediates = plan.iter().flat_map(|p| p.arrays.values()).filter(|a| a.role == ArrayRole::Intermediate);
+    let intermediates: Vec<String> = intermediates.map(|a| a.url.clone()).collect();
+    // The marker and the plan last: if this is cut off, it can be done again.
+    let last = |key: &str| key == MARKER || key == PLAN;
+    let (objects, left) = store.delete_ours(&|key| !last(key) && is_ours(key, &intermediates), false)?;
+    let mut left: Vec<String> = left.into_iter().filter(|key| !last(key)).collect();
+    left.truncate(TOLD);
+    let (rest, _) = store.delete_ours(&last, false)?;
+    Ok(Cleaned { objects: objects + rest, left })
+}
+
+/// Deletes what is left of an earlier run of a plan.
+pub(crate) fn clear(run: &Location) -> Result<(), RunError> {
+    delete(run)?;
+    Ok(())
+}
+
+/// Refuses a folder of a run that is a link: whoever could put it there would say what is written and deleted elsewhere.
+pub(crate) fn check(run: &Location) -> Result<(), RunError> {
+    if is_link(run) {
+        let detail =
+            "it is a symbolic link, and the folder of a run must be a real one; remove it, or name another place with --work-dir".into();
+        let source = StorageError::PermissionDenied { action: "use", url: run.to_string(), detail };
+        return Err(RunError::Place { what: "the work directory cannot be used", source });
+    }
+    Ok(())
+}
+
+/// Deletes what a run has written into its folder; its outputs stay.
+///
+/// # Errors
+/// When the folder is no run, another process drives the run now, or storage fails.
+pub fn clean(run: &Location) -> Result<Cleaned, RunError> {
+    if kind(run)? != FolderKind::Run {
+        return Err(RunError::Executor(format!(
+            "'{run}' is not the folder of a run: it has no {MARKER} with its name; nothing was deleted"
+        )));
+    }
+    let _lease = Lease::take(run)?;
+    Ok(delete(run)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_writes() {
+        let intermediates = ["t0".to_string()];
+        for key in [
+            "plan.json",
+            "chunkwise-run.json",
+            "definitions.json",
+            "reports-000012.jsonl",
+            "reports/9-18ff-000001.jsonl",
+            "reports/1a_2/10-1900-000000.jsonl",
+            "plan.json#000000000000000000010000000001000002",
+            "t0/c/0/1",
+            "t0/c",
+        ] {
+            assert!(is_ours(key, &intermediates), "{key}");
+        }
+        for key in [
+            "thesis.tex",
+            "notes/plan.json",
+            "t0/zarr.json",
+            "t1/c/0/1",
+            "reports/thesis.tex",
+            "reports-x.jsonl",
+            "data/c/x",
+            "plan.json#x",
+        ] {
+            assert!(!is_ours(key, &intermediates), "{key}");
+        }
+    }
+}
