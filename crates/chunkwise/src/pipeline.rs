@@ -181,7 +181,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (Some(dir), _) => dir.clone(),
         (None, Some(dir)) => Location::parse(&dir.value, Some(base))?.as_str().to_string(),
         (None, None) if overrides.default_work_dir.is_some() => overrides.default_work_dir.clone().unwrap_or_default(),
-        (None, None) => std::env::temp_dir().join("chunkwise").display().to_string(),
+        (None, None) => chunkwise_storage::default_work_dir().display().to_string(),
     };
     let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
     Ok(Pipeline { requests, session, executor, definitions: definitions(doc), notes: inputs.notes })

@@ -197,7 +197,7 @@ pub(crate) fn rechunk(
     flags: &RunFlags,
 ) -> Outcome {
     let array = chunkwise::open(source, None).map_err(say)?;
-    let work_dir = limits.work_dir.clone().unwrap_or_else(|| std::env::temp_dir().join("chunkwise").display().to_string());
+    let work_dir = limits.work_dir.clone().unwrap_or_else(|| chunkwise::storage::default_work_dir().display().to_string());
     let session =
         Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), chunkwise::pipeline::default_workers(), &work_dir).map_err(say)?;
     let mut request = session.request(target, &array).map_err(say)?;

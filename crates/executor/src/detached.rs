@@ -30,6 +30,7 @@ const TOLD: usize = 20;
 /// # Errors
 /// When an output exists and is not to be replaced, or another process drives this run now.
 pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
+    run_folder::prepare(&ctx.plan)?;
     let _lease = Lease::take(&ctx.run_dir)?;
     Ok(batches(ctx, &begin(ctx, false, resume, overwrite, &Default::default())?.done, batch))
 }

@@ -296,6 +296,7 @@ impl Driver {
         let plan = &ctx.plan;
         // Of stores elsewhere, the lease says it.
         if !ctx.run_dir.is_remote() {
+            run_folder::prepare(&ctx.plan)?;
             check_writable(&ctx.run_dir).map_err(|source| RunError::Place { what: "the work directory cannot be written", source })?;
         }
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {

@@ -11,7 +11,7 @@ use crate::function::{CANCELLED, PIPELINE};
 use crate::lease::Lease;
 use crate::worker::REPORTS;
 use chunkwise_plan::{ArrayRole, Plan};
-use chunkwise_storage::{Location, StorageError, Store, is_chunk_key};
+use chunkwise_storage::{Location, StorageError, Store, is_chunk_key, prepare_work_dir};
 use chunkwise_task::Inputs;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,12 @@ fn delete(run: &Location) -> Result<Cleaned, StorageError> {
     left.truncate(TOLD);
     let (rest, _) = store.delete_ours(&last, false)?;
     Ok(Cleaned { objects: objects + rest, left })
+}
+
+/// Makes the work directory of a plan, if it is the default one.
+pub(crate) fn prepare(plan: &Plan) -> Result<(), RunError> {
+    let at = Location::parse(&plan.spec.work_dir, None)?;
+    prepare_work_dir(&at).map_err(|source| RunError::Place { what: "the work directory cannot be used", source })
 }
 
 /// Deletes what is left of an earlier run of a plan.

@@ -38,6 +38,7 @@ mod store;
 mod tier;
 mod trust;
 mod upload;
+mod work_dir;
 mod write;
 mod zstd;
 
@@ -64,4 +65,5 @@ pub use store::{Counters, Store};
 pub use tier::{MemoryTier, Spare};
 pub use trust::{allow, allow_named, allowed};
 pub use upload::Uploads;
+pub use work_dir::{default_work_dir, prepare_work_dir};
 pub use write::ChunkWritten;
