@@ -61,7 +61,7 @@ impl Plan {
                 return invalid(&place, format!("the URL of an intermediate must be a plain name, not '{}'", array.url));
             }
             if array.role != ArrayRole::Input
-                && let Some(other) = places.get(array.url.trim_end_matches('/')).and_then(|all| all.iter().find(|other| *other != name))
+                && let Some(other) = places.get(array.url.trim_end_matches('/')).and_then(|all| all.iter().find(|other| **other != name))
             {
                 return invalid(&place, format!("it is written to '{}', which is also the place of array '{other}'", array.url));
             }
