@@ -115,7 +115,7 @@ def test_objects_by_another_name(s3, tmp_path):
     s3.create_bucket("replace")
     other = s3.url.replace("127.0.0.1", "localhost")
     assert other != s3.url
-    env = {k: v for k, v in s3.env.items() if "ENDPOINT" not in k}
+    env = {k: v for k, v in s3.env.items() if "ENDPOINT" not in k} | {"CHUNKWISE_ENDPOINTS": f"{s3.url},{other}"}
     write_array(tmp_path / "in.zarr", X, (2, 4))
     storage = {"s3://replace": {"endpoint": s3.url}}
     first = write_pipeline(tmp_path, {"x": "in.zarr"}, {"y": "x"}, {"s3://replace/in.zarr": "y"}, spec={"storage": storage})

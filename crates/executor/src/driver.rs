@@ -11,7 +11,7 @@ use crate::log::{Log, Reports, read_reports};
 use crate::readiness::{Done, Readiness};
 use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
-use crate::{Event, RunError, RunReport, StageInfo, replace, resume, run_folder};
+use crate::{Event, RunError, RunReport, StageInfo, inputs, replace, resume, run_folder};
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
@@ -79,14 +79,6 @@ pub fn peak_memory() -> u64 {
 /// A failure outside of the tasks.
 pub(crate) fn unusable(e: TaskError) -> RunError {
     RunError::Task { source: Box::new(e), outputs: Vec::new() }
-}
-
-/// A failure of an input before the tasks.
-fn unusable_input(e: TaskError) -> RunError {
-    match e {
-        TaskError::Open { source, .. } => RunError::Place { what: "an input cannot be used", source },
-        other => unusable(other),
-    }
 }
 
 /// The names of the outputs of a plan.
@@ -171,9 +163,9 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
-        let found = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
-        go_on_with_inputs(ctx, found.0.iter().any(|d| d.count() > 0))?;
-        found
+        let (done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        inputs::go_on(ctx, &done, &mut have)?;
+        (done, have)
     } else {
         let names = outputs(ctx);
         let mut replaced = Vec::new();
@@ -203,7 +195,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         groups::check(&ctx.plan, overwrite)?;
         let replaced = replace::look(ctx, &replaced)?;
         replace::check_apart(&ctx.plan)?;
-        let inputs = Inputs::look(ctx).map_err(unusable_input)?;
+        let inputs = inputs::look(ctx)?;
         claims = claim(ctx, driven)?;
         // Another run may have ended since they were looked at.
         for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
@@ -231,23 +223,6 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         store.put(DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default())?;
     }
     Ok(Begun { done, have, resumed, note, claims })
-}
-
-/// An input of a run that goes on must be what it was when the run began, if anything that it has made is used.
-fn go_on_with_inputs(ctx: &TaskContext, anything: bool) -> Result<(), RunError> {
-    let inputs = match Inputs::of_run(ctx)?.filter(|_| anything) {
-        Some(inputs) => {
-            inputs.check_all(ctx).map_err(unusable_input)?;
-            inputs
-        }
-        None => {
-            let inputs = Inputs::look(ctx).map_err(unusable_input)?;
-            inputs.keep(ctx)?;
-            inputs
-        }
-    };
-    inputs.watch(ctx);
-    Ok(())
 }
 
 /// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the

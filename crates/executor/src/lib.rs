@@ -14,6 +14,7 @@ mod event;
 mod executors;
 pub mod function;
 pub mod groups;
+mod inputs;
 mod lease;
 mod log;
 mod needs;

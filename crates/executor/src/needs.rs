@@ -1,10 +1,10 @@
 //! Which tasks of earlier stages a task needs.
 
-use chunkwise_plan::Plan;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::Schedule;
-use chunkwise_types::{ravel, unravel};
-use std::collections::HashMap;
+use chunkwise_plan::{Plan, Stage};
+use chunkwise_types::{ChunkGrid, ravel, unravel};
+use std::collections::{HashMap, HashSet};
 
 /// By array, the stage that writes it, and as which of its outputs.
 pub(crate) struct Producers<'a>(HashMap<&'a str, (usize, usize)>);
@@ -36,8 +36,7 @@ impl<'a> Producers<'a> {
         if !s.reads().any(|a| self.of(a).is_some_and(open)) {
             return None;
         }
-        let schedule = Schedule::new(s, &s.task_regions(task));
-        let mut among = |demands: &Demands| {
+        passes(s, task, |demands| {
             s.program.steps.iter().zip(demands).find_map(|(step, regions)| {
                 let &(p, o) = self.0.get(step.read.as_deref()?).filter(|(p, _)| open(*p))?;
                 let producer = &plan.stages[p];
@@ -51,14 +50,34 @@ impl<'a> Producers<'a> {
                     })
                 })
             })
-        };
-        for phase in &schedule.phases {
-            for window in phase.windows.iter() {
-                if let Some(found) = among(&schedule.step_pass(&s.program, phase, &window).demands) {
-                    return Some(found);
-                }
+        })
+    }
+}
+
+/// The first thing that `look` finds in what a task demands, pass by pass.
+fn passes<T>(s: &Stage, task: u64, mut look: impl FnMut(&Demands) -> Option<T>) -> Option<T> {
+    let schedule = Schedule::new(s, &s.task_regions(task));
+    for phase in &schedule.phases {
+        for window in phase.windows.iter() {
+            if let Some(found) = look(&schedule.step_pass(&s.program, phase, &window).demands) {
+                return Some(found);
             }
         }
-        among(&schedule.output_pass(&s.program).demands)
     }
+    look(&schedule.output_pass(&s.program).demands)
+}
+
+/// The first of some chunks of an array, stored in a grid, that a task reads.
+pub(crate) fn reads_one<'c>(s: &Stage, task: u64, array: &str, grid: &ChunkGrid, chunks: &'c HashSet<Vec<u64>>) -> Option<&'c Vec<u64>> {
+    passes(s, task, |demands| {
+        let regions = s.program.steps.iter().zip(demands).filter(|(step, _)| step.read.as_deref() == Some(array)).flat_map(|(_, r)| r);
+        regions.map(|r| grid.touched(r)).find_map(|touched| {
+            // Whichever are fewer.
+            if touched.volume() < chunks.len() as u64 {
+                touched.indices().find_map(|index| chunks.get(&index))
+            } else {
+                chunks.iter().find(|c| c.iter().enumerate().all(|(i, &n)| touched.start[i] <= n && n < touched.end(i)))
+            }
+        })
+    })
 }

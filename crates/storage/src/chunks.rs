@@ -139,7 +139,7 @@ impl ArrayIo {
     }
 
     /// The chunk that is stored under a key.
-    fn chunk_of(&self, key: &str) -> Option<Vec<u64>> {
+    pub(crate) fn chunk_of(&self, key: &str) -> Option<Vec<u64>> {
         let counts = self.0.meta.grid.counts();
         // Keys end in the chunk's numbers, whatever stands before and between them.
         let numbers: Vec<u64> = key.rsplit(['/', '.']).map_while(|p| p.parse().ok()).take(counts.len()).collect();

@@ -1,8 +1,9 @@
 //! Inputs that must stay as they are while they are read, and what tells one state of them from another.
 
 use crate::meta::{document_of, same};
-use crate::{ArrayMeta, Location, StorageError, Store};
+use crate::{ArrayIo, ArrayMeta, Location, StorageError, Store};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -157,19 +158,18 @@ pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, Storage
     Ok(grown && same(&was, &found).is_none())
 }
 
-/// The first object of an array that was written after a time, in nanoseconds since 1970.
-///
-/// # Errors
-/// When there is one, or the store cannot be listed.
-pub fn check_unchanged(location: &Location, since: u64) -> Result<(), StorageError> {
-    let store = Store::open(location)?;
-    if !store.can_list() {
-        return Ok(());
-    }
-    let slack = if store.is_remote() { CLOCKS } else { 0 };
-    match store.newer(since.saturating_add(slack))? {
-        Some((key, modified)) => Err(changed_after(&store, &key, modified.saturating_sub(since))),
-        None => Ok(()),
+impl ArrayIo {
+    /// The stored chunks that were written after a time, in nanoseconds since 1970. None, where the store cannot be listed.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn written_since(&self, time: u64) -> Result<HashSet<Vec<u64>>, StorageError> {
+        let store = self.store();
+        if !store.can_list() {
+            return Ok(HashSet::new());
+        }
+        let slack = if store.is_remote() { CLOCKS } else { 0 };
+        Ok(store.newer(time.saturating_add(slack))?.iter().filter_map(|key| self.chunk_of(key)).collect())
     }
 }
 

@@ -51,7 +51,7 @@ pub use codec::one_codec_thread;
 pub use cursor::Cursor;
 pub use error::StorageError;
 pub use group::{NodeKind, TreeNode, consolidate, ensure_group, group_format, list_tree};
-pub use input::{InputWatch, Stamp, check_input, check_unchanged, has_grown, now};
+pub use input::{InputWatch, Stamp, check_input, has_grown, now};
 pub use location::Location;
 pub use meta::{ArrayMeta, open_array, publish_array};
 pub use new::{CodecChoice, Form, NewArray, V2Form, new_meta, new_meta_as};

@@ -227,19 +227,21 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<(String, u64)>> {
     Ok(out)
 }
 
-/// A finished file below a folder that was written after a time, in nanoseconds since 1970, and when that was.
-pub(crate) fn newer(folder: &Path, time: u64) -> Result<Option<(String, u64)>> {
+/// The finished files below a folder that were written after a time, in nanoseconds since 1970.
+pub(crate) fn newer(folder: &Path, time: u64) -> Result<Vec<String>> {
+    let mut out = Vec::new();
     for file in files(folder) {
         let (name, entry) = file?;
         match entry.metadata().map_err(Error::from) {
             Err(e) if is_missing(&e) => {}
-            meta => match modified(&meta?) {
-                written if written > time && !is_unfinished(&name) => return Ok(Some((name, written))),
-                _ => {}
-            },
+            meta => {
+                if modified(&meta?) > time && !is_unfinished(&name) {
+                    out.push(name);
+                }
+            }
         }
     }
-    Ok(None)
+    Ok(out)
 }
 
 /// The names of the finished files below a folder, and whether there are others: to look at each file takes longer than all the rest.

@@ -214,8 +214,8 @@ impl Store {
         }
     }
 
-    /// An object that was written after a time, in nanoseconds since 1970, and when that was.
-    pub(crate) fn newer(&self, time: u64) -> Result<Option<(String, u64)>, StorageError> {
+    /// The objects that were written after a time, in nanoseconds since 1970.
+    pub(crate) fn newer(&self, time: u64) -> Result<Vec<String>, StorageError> {
         self.check_full("list", "")?;
         let path = self.key("")?;
         count(2, 1);
@@ -224,14 +224,13 @@ impl Store {
         }
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         self.wait("list", "", async {
-            let mut found = self.remote.store.list(Some(&path));
+            let (mut found, mut out) = (self.remote.store.list(Some(&path)), Vec::new());
             while let Some(object) = found.try_next().await? {
-                let written = Stamp::of_object(&object).modified;
-                if written > time {
-                    return Ok(Some((object.location.as_ref().get(skip..).unwrap_or_default().to_string(), written)));
+                if Stamp::of_object(&object).modified > time {
+                    out.push(object.location.as_ref().get(skip..).unwrap_or_default().to_string());
                 }
             }
-            Ok(None)
+            Ok(out)
         })
     }
 

@@ -23,7 +23,7 @@ pub struct TaskContext {
 pub(crate) struct Opened {
     pub location: Location,
     pub meta: ArrayMeta,
-    io: ArrayIo,
+    pub io: ArrayIo,
     pub watch: Arc<InputWatch>,
 }
 

@@ -6,9 +6,9 @@
 use crate::context::Opened;
 use crate::{TaskContext, TaskError};
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, check_unchanged, has_grown, now};
+use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, has_grown, now};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The inputs of a run when it began.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,20 +63,25 @@ impl Inputs {
         self.arrays.get(name).map_or(self.began, |s| s.modified.max(self.began))
     }
 
-    /// Makes sure that a run can go on: nothing was written to an input since it began.
+    /// The chunks of each input that were written since the run began; from now on they belong to what it reads.
     ///
     /// # Errors
-    /// When something was, or an input is not there any more.
-    pub fn check_all(&self, ctx: &TaskContext) -> Result<(), TaskError> {
-        each(ctx, |name, a| {
+    /// When an input is not there any more, or is another one.
+    pub fn changed(&mut self, ctx: &TaskContext) -> Result<BTreeMap<String, HashSet<Vec<u64>>>, TaskError> {
+        let began = now();
+        let mut found = each(ctx, |name, a| {
             let stamp = check_input(&a.location, &a.meta)?;
             if self.arrays.get(name).is_some_and(|was| !was.is(&stamp)) {
                 return Err(rewritten(a));
             }
-            check_unchanged(&a.location, self.since(name))
+            a.io.written_since(self.since(name))
         })?;
+        found.retain(|_, chunks| !chunks.is_empty());
+        if !found.is_empty() {
+            self.began = began;
+        }
         ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
-        Ok(())
+        Ok(found)
     }
 
     /// Makes sure, after the last task, that no input was replaced meanwhile. One that has only grown is what it was, as far as it was read.
