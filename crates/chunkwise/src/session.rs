@@ -159,7 +159,9 @@ impl Session {
         let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
         // No worker outlives the run, whatever comes after it.
         drop(executor);
-        Ok(report?)
+        let report = report?;
+        Driver::sweep(&context, &report)?;
+        Ok(report)
     }
 }
 

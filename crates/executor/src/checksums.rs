@@ -5,9 +5,9 @@
 //! is `XXH3_<16 hexadecimal digits>  <key of the chunk>`, which is also what `xxhsum --check` reads.
 
 use crate::RunError;
-use crate::log::read_reports;
+use crate::log::each_report;
 use chunkwise_plan::{ArrayRole, Plan, PlanArray, WrittenChunk};
-use chunkwise_storage::{Location, StorageError, Store, at_once};
+use chunkwise_storage::{Location, ObjectWriter, StorageError, Store, at_once};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ravel, unravel};
 use std::collections::{BTreeMap, HashMap};
@@ -16,26 +16,75 @@ use std::fmt::Write;
 /// The name of the object, below the array.
 pub const CHECKSUMS: &str = "chunkwise.xxh3";
 
-/// Bytes of memory that collecting the checksums takes for each chunk, at most.
-const EACH: u64 = 1024;
+/// What the checksums of a run may take of the memory of its tasks: this part of it,
+const SHARE: u64 = 16;
+/// and so many chunks at least.
+const LEAST: u64 = 4096;
+/// Lines that are written at once.
+const LINES: usize = 4096;
 
-/// Writes the checksums of an array: keys and hashes in the order of the grid.
+/// Chunks whose checksums are in memory at once, at most.
+fn most(plan: &Plan) -> u64 {
+    (plan.spec.task_budget() / SHARE / size_of::<Option<u64>>() as u64).max(LEAST)
+}
+
+/// Writes the checksums of an array: keys and hashes in the order of the grid. Of no chunks nothing is written.
 ///
 /// # Errors
 /// When storage fails.
 pub fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl Iterator<Item = (K, H)>) -> Result<(), StorageError> {
-    let mut text = String::new();
+    let mut out = Lines { store: Store::open(at)?, text: String::new(), held: 0, object: None };
     for (key, hash) in chunks {
-        let _ = writeln!(text, "XXH3_{}  {}", hash.as_ref(), key.as_ref());
+        out.add(key.as_ref(), hash.as_ref())?;
     }
-    if !text.is_empty() {
-        Store::open(at)?.put(CHECKSUMS, text.into_bytes())?;
+    out.finish()
+}
+
+/// The object with the checksums of an array, line by line.
+struct Lines {
+    store: Store,
+    text: String,
+    held: usize,
+    object: Option<ObjectWriter>,
+}
+
+impl Lines {
+    fn add(&mut self, key: &str, hash: &str) -> Result<(), StorageError> {
+        let _ = writeln!(self.text, "XXH3_{hash}  {key}");
+        self.held += 1;
+        if self.held >= LINES { self.flush() } else { Ok(()) }
     }
-    Ok(())
+
+    fn flush(&mut self) -> Result<(), StorageError> {
+        self.held = 0;
+        let object = match &mut self.object {
+            Some(object) => object,
+            None => self.object.insert(self.store.writer(CHECKSUMS)?),
+        };
+        object.write(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StorageError> {
+        if self.object.is_none() {
+            // A few are one object at once.
+            return if self.text.is_empty() { Ok(()) } else { self.store.put(CHECKSUMS, self.text.into_bytes()) };
+        }
+        self.flush()?;
+        self.object.map_or(Ok(()), ObjectWriter::finish)
+    }
 }
 
 fn outputs(plan: &Plan) -> impl Iterator<Item = (&String, &PlanArray)> {
     plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output)
+}
+
+/// The place of a reported chunk in the order of the grid; `None` for what no chunk of the array can be.
+fn place_of(array: &PlanArray, w: &WrittenChunk) -> Option<u64> {
+    let counts = array.grid.counts();
+    let exists = w.chunk.len() == counts.len() && w.chunk.iter().zip(&counts).all(|(i, n)| i < n);
+    exists.then(|| ravel(&w.chunk, &counts))
 }
 
 /// The checksums of the outputs of a run, as its tasks report them: those of each array in the order of its grid.
@@ -43,10 +92,10 @@ fn outputs(plan: &Plan) -> impl Iterator<Item = (&String, &PlanArray)> {
 pub(crate) struct Sums(BTreeMap<String, Vec<Option<u64>>>);
 
 impl Sums {
-    /// Of none of the chunks so far. Of so many chunks that they would not fit into the memory of a run, none are kept.
+    /// Of none of the chunks so far. Of so many chunks that they would not fit into the memory of a run, none are kept: then they are read from
+    /// its reports at the end, piece by piece.
     pub fn new(plan: &Plan) -> Sums {
-        let chunks = plan.arrays.values().filter(|a| a.role != ArrayRole::Input).map(|a| a.grid.count()).fold(0, u64::saturating_add);
-        if chunks.saturating_mul(EACH) > plan.spec.task_budget() {
+        if outputs(plan).map(|(_, a)| a.grid.count()).fold(0, u64::saturating_add) > most(plan) {
             return Sums::default();
         }
         Sums(outputs(plan).map(|(name, array)| (name.clone(), vec![None; array.grid.count() as usize])).collect())
@@ -55,11 +104,7 @@ impl Sums {
     /// Takes what was reported of a chunk; what no chunk of an output can be is left out.
     pub fn add(&mut self, plan: &Plan, w: &WrittenChunk) {
         let (Some(sums), Some(array)) = (self.0.get_mut(&w.array), plan.arrays.get(&w.array)) else { return };
-        let counts = array.grid.counts();
-        if w.chunk.len() == counts.len()
-            && w.chunk.iter().zip(&counts).all(|(i, n)| i < n)
-            && let Some(sum) = sums.get_mut(ravel(&w.chunk, &counts) as usize)
-        {
+        if let Some(sum) = place_of(array, w).and_then(|k| sums.get_mut(k as usize)) {
             *sum = u64::from_str_radix(&w.xxh3, 16).ok();
         }
     }
@@ -73,10 +118,14 @@ impl Sums {
 /// Writes the checksums of all outputs of a run whose tasks are done: what has not come to this process is in the run's reports.
 pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), RunError> {
     let plan = &context.plan;
+    if sums.0.is_empty() {
+        // One after the other, for the memory that each takes.
+        return outputs(plan).try_for_each(|(name, array)| Ok(write_in_pieces(context, name, array)?));
+    }
     let mut all = None;
     if sums.lacking() {
         let sums: &mut Sums = all.insert(sums.clone());
-        read_reports(&context.run_dir)?.values().for_each(|w| sums.add(plan, w));
+        each_report(&context.run_dir, &mut |w| sums.add(plan, &w))?;
     }
     let sums = all.as_ref().unwrap_or(sums);
     let written = at_once(&outputs(plan).collect::<Vec<_>>(), |(name, array)| {
@@ -86,6 +135,29 @@ pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), Ru
         write(context.array_location(name), lines)
     });
     Ok(written.into_iter().collect::<Result<(), StorageError>>()?)
+}
+
+/// Writes the checksums of an output of more chunks than fit into memory, from the reports: once through them for each piece of the grid.
+fn write_in_pieces(context: &TaskContext, name: &str, array: &PlanArray) -> Result<(), StorageError> {
+    let (io, counts, total, most) = (context.array(name), array.grid.counts(), array.grid.count(), most(&context.plan));
+    let mut out = Lines { store: Store::open(context.array_location(name))?, text: String::new(), held: 0, object: None };
+    let mut start = 0;
+    while start < total {
+        let mut sums = vec![None; most.min(total - start) as usize];
+        each_report(&context.run_dir, &mut |w| {
+            let place = place_of(array, &w).filter(|_| w.array == name).and_then(|k| k.checked_sub(start));
+            if let Some(sum) = place.and_then(|k| sums.get_mut(k as usize)) {
+                *sum = u64::from_str_radix(&w.xxh3, 16).ok();
+            }
+        })?;
+        for (k, sum) in (start..).zip(&sums) {
+            if let Some(sum) = sum {
+                out.add(&io.chunk_key(&unravel(k, &counts)), &format!("{sum:016x}"))?;
+            }
+        }
+        start += sums.len() as u64;
+    }
+    out.finish()
 }
 
 /// The checksums that lie beside an array, by key; `None` if there are none. A line that is none is left out, so that its chunk counts

@@ -213,6 +213,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         inputs.watch(ctx);
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
+    replace::abort_uploads(ctx)?;
     run_folder::mark(&ctx.run_dir)?;
     // Before there is a run that could be resumed: it has something to delete at its end.
     if overwrite {
@@ -234,20 +235,22 @@ pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)
         inputs.check_end(ctx).map_err(unusable)?;
     }
     let ready = at_once(&before, |what| {
-        let Some(name) = what else { return checksums::write_outputs(ctx, sums) };
+        let Some(name) = what else { return checksums::write_outputs(ctx, sums).map(|()| None) };
         let (stored, unfinished) = ctx.array(name).count_stored()?;
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(stored);
         if missing > 0 {
             return Err(RunError::Incomplete { array: (*name).into(), missing });
         }
-        if unfinished {
-            Store::open(ctx.array_location(name))?.sweep()?;
-        }
-        Ok(())
+        Ok(Some(*name).filter(|_| unfinished))
     });
-    ready.into_iter().collect::<Result<(), RunError>>()?;
+    let unfinished = ready.into_iter().collect::<Result<Vec<_>, RunError>>()?;
+    // Not beside those who write checksums, which have no name yet either.
+    for name in unfinished.into_iter().flatten() {
+        Store::open(ctx.array_location(name))?.sweep(true)?;
+    }
     // Those of workers that were killed while they wrote them; not before everything is there, as others may be at work elsewhere.
-    Store::open(&ctx.run_dir.join(REPORTS))?.sweep()?;
+    Store::open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
+    replace::abort_uploads(ctx)?;
     let published = at_once(&names, |name| ctx.publish(name).map_err(unusable));
     for (name, published) in names.iter().zip(published) {
         published?;
@@ -259,6 +262,18 @@ pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)
 }
 
 impl Driver {
+    /// Removes what attempts have left unfinished in the outputs of a run that is done, when none of its workers is left: copies that came too
+    /// late, and threads that hung.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn sweep(ctx: &TaskContext, report: &RunReport) -> Result<(), RunError> {
+        if report.retries + report.backups > 0 {
+            at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.sweep(true)).into_iter().collect::<Result<(), _>>()?;
+        }
+        Ok(())
+    }
+
     /// Runs a plan to its end.
     pub fn run(
         ctx: &TaskContext,

@@ -8,7 +8,8 @@ use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::{Location, StorageError, Store};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -104,30 +105,64 @@ impl Log {
     }
 }
 
-/// Every chunk that the tasks of a run reported; the latest report of a chunk counts.
-pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
+/// Calls for every chunk that the tasks of a run reported, in the order in which reports count: the latest of a chunk comes last. However many
+/// there are, few of them are in memory at once.
+///
+/// # Errors
+/// When storage fails.
+pub(crate) fn each_report(run_dir: &Location, told: &mut dyn FnMut(WrittenChunk)) -> Result<(), StorageError> {
     let store = Store::open(run_dir)?;
     // Those of workers first; a driver's own come later and count.
     let number = |k: &str| segment(k).map(|n| n + 1).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
     let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
     segments.sort();
-    let mut out = Reports::new();
+    let mut line = |line: &[u8]| {
+        // A line that does not parse is a report that is not there.
+        let report = serde_json::from_slice::<TaskReport>(line).ok().or_else(|| match serde_json::from_slice(line).ok()? {
+            Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
+            _ => None,
+        });
+        report.into_iter().flat_map(|r| r.written).for_each(&mut *told);
+    };
     let keys: Vec<String> = segments.into_iter().map(|(_, key)| key).collect();
+    if let Some(folder) = run_dir.local_path() {
+        for key in keys {
+            let path = folder.join(&key);
+            each_line(&path, &mut line).map_err(|e| read_failed(&path, &e))?;
+        }
+        return Ok(());
+    }
     for some in keys.chunks(AT_ONCE) {
         let objects = store.get_all(some)?;
-        for data in objects.into_iter().flatten() {
-            // A line that does not parse is a report that is not there.
-            for line in String::from_utf8_lossy(&data).lines() {
-                let report = serde_json::from_str::<TaskReport>(line).ok().or_else(|| match serde_json::from_str(line).ok()? {
-                    Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
-                    _ => None,
-                });
-                for w in report.into_iter().flat_map(|r| r.written) {
-                    out.insert((w.array.clone(), w.chunk.clone()), w);
-                }
-            }
-        }
+        objects.into_iter().flatten().for_each(|data| data.split(|b| *b == b'\n').for_each(&mut line));
     }
+    Ok(())
+}
+
+fn read_failed(path: &Path, e: &io::Error) -> StorageError {
+    StorageError::Store { action: "read", url: path.display().to_string(), detail: e.to_string(), transient: false }
+}
+
+/// Calls for each line of a file; one that is gone has none.
+fn each_line(path: &Path, told: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    let mut file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => BufReader::with_capacity(1 << 18, other?),
+    };
+    let mut line = Vec::new();
+    while file.read_until(b'\n', &mut line)? > 0 {
+        told(line.trim_ascii_end());
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Every chunk that the tasks of a run reported; the latest report of a chunk counts.
+pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
+    let mut out = Reports::new();
+    each_report(run_dir, &mut |w| {
+        out.insert((w.array.clone(), w.chunk.clone()), w);
+    })?;
     Ok(out)
 }
 

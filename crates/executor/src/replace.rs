@@ -1,9 +1,10 @@
-//! Outputs that are in the way of a run: what may never be replaced, and what is kept until the new ones are whole.
+//! The places of a run's outputs before and after it: what may never be replaced, what is kept until the new ones are whole, and what workers that
+//! were killed have left there.
 
 use crate::RunError;
 use crate::claims::CLAIM;
 use crate::driver::{outputs, unusable};
-use chunkwise_plan::{ArrayRole, Plan};
+use chunkwise_plan::{ArrayRole, Plan, PlanArray};
 use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, Store, at_once, replaceable};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ByteSize, volume};
@@ -83,6 +84,17 @@ pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned) -> Result<
 pub(crate) fn drop_replaced(ctx: &TaskContext) -> Result<(), RunError> {
     let dropped = at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.drop_aside());
     Ok(dropped.into_iter().collect::<Result<(), StorageError>>()?)
+}
+
+/// Bytes of a chunk from which on it may have been uploaded in parts: these are for larger objects, and encoding may make it a little larger.
+const IN_PARTS: u64 = 60 << 20;
+
+/// Aborts uploads in parts that workers of this run were killed in.
+pub(crate) fn abort_uploads(ctx: &TaskContext) -> Result<(), StorageError> {
+    let large = |a: &PlanArray| volume(&a.grid.stored_shape()).saturating_mul(a.dtype.size()) >= IN_PARTS;
+    let written = ctx.plan.arrays.iter().filter(|(_, a)| a.role != ArrayRole::Input && large(a));
+    let places: Vec<&Location> = written.map(|(name, _)| ctx.array_location(name)).filter(|at| at.is_remote()).collect();
+    at_once(&places, |at| Ok(Store::open(at)?.abort_uploads())).into_iter().try_for_each(|n: Result<u64, StorageError>| n.map(|_| ()))
 }
 
 /// The URLs of the outputs; beside one that replaces another, where that is kept.

@@ -265,7 +265,7 @@ fn chain(e: &object_store::Error) -> String {
 }
 
 /// What stands in an element of an XML answer.
-fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+pub(crate) fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{tag}>"))?;
     rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside.trim())
 }

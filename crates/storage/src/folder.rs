@@ -133,7 +133,7 @@ mod tests {
         let folder = Folder::new(&base.path().join("c/8")).unwrap().unwrap();
         folder.write("0", b"a").unwrap();
         // Of this process: it may be at work.
-        sweep(base.path()).unwrap();
+        sweep(base.path(), false).unwrap();
         assert!(!left.exists() && folder.staged.exists());
         // Another machine that finds everything in its place does not know that.
         remove_dir_all(&folder.staged).unwrap();

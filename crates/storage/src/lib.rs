@@ -38,8 +38,10 @@ mod store;
 mod tier;
 mod trust;
 mod upload;
+mod uploads_left;
 mod work_dir;
 mod write;
+mod writer;
 mod zstd;
 
 pub use ahead::Reader;
@@ -67,3 +69,4 @@ pub use trust::{allow, allow_named, allowed};
 pub use upload::Uploads;
 pub use work_dir::{default_work_dir, prepare_work_dir};
 pub use write::ChunkWritten;
+pub use writer::ObjectWriter;

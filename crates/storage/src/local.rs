@@ -103,15 +103,19 @@ fn owner(name: &str) -> Option<(u64, u32)> {
     Some((machine.parse().ok()?, pid.parse().ok()?))
 }
 
-/// Removes what processes that no longer run, or run elsewhere, have left unfinished below a folder that is complete.
-pub(crate) fn sweep(folder: &Path) -> Result<()> {
+/// Removes what is unfinished below a folder: what processes have left that no longer run, or run elsewhere. If the folder is `whole`, all of it,
+/// whoever is still at work: a writer that finds its work swept away and the file in its place is content.
+pub(crate) fn sweep(folder: &Path, whole: bool) -> Result<()> {
     let mut walk = WalkDir::new(folder).min_depth(1).into_iter();
     while let Some(entry) = walk.next() {
         let Some(entry) = walked(entry).transpose()? else { continue };
-        if let Some((on, pid)) = entry.file_name().to_str().and_then(owner)
+        let left = |(on, pid): (u64, u32)| {
             // What another machine writes now is there already: this is asked for when everything is.
-            && (on != machine() || (pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists()))
-        {
+            whole || on != machine() || (pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists())
+        };
+        // Claims are written while the array is.
+        let name = entry.file_name().to_str().filter(|name| !name.starts_with(".chunkwise-"));
+        if name.and_then(owner).is_some_and(left) {
             if entry.file_type().is_dir() {
                 walk.skip_current_dir();
                 let _ = std::fs::remove_dir_all(entry.path());
@@ -444,7 +448,7 @@ mod tests {
         for path in [own.clone(), folder.path().join(elsewhere), folder.path().join(gone), folder.path().join("1")] {
             std::fs::write(path, b"x").unwrap();
         }
-        sweep(folder.path()).unwrap();
+        sweep(folder.path(), false).unwrap();
         let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         left.sort();
         assert_eq!(left, [own, folder.path().join("1")]);

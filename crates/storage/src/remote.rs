@@ -7,7 +7,7 @@ use crate::trust::{self, is_true};
 use crate::{Location, StorageError};
 use bytes::Bytes;
 use chunkwise_types::StoreOptions;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
@@ -71,6 +71,8 @@ pub(crate) fn options_of(url: &str) -> StoreOptions {
 /// One store: a bucket, a container, a host; or a store in memory or in files.
 pub(crate) struct Remote {
     pub store: Arc<dyn ObjectStore>,
+    /// The same, if it is S3.
+    pub s3: Option<Arc<AmazonS3>>,
     permits: Semaphore,
     /// Knows ranges that count from the end.
     pub suffix: bool,
@@ -116,9 +118,14 @@ pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
 }
 
 fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> {
+    let mut as_s3 = None;
     let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
         "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
-        "s3" => s3(bucket, o)?,
+        "s3" => {
+            let (store, endpoint) = s3(bucket, o)?;
+            as_s3 = Some(store.clone());
+            (store, endpoint)
+        }
         "gs" => gs(bucket, o)?,
         "az" => az(bucket, o)?,
         "http" | "https" => http(scheme, bucket, o)?,
@@ -131,6 +138,7 @@ fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> 
     }
     Ok(Remote {
         store,
+        s3: as_s3,
         permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
         suffix: scheme != "az",
         multipart: matches!(scheme, "s3" | "gs" | "az"),
@@ -177,7 +185,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 
 type Opened = Result<(Arc<dyn ObjectStore>, Option<String>), String>;
 
-fn s3(bucket: &str, o: &StoreOptions) -> Opened {
+fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>), String> {
     // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
     let mut b = AmazonS3Builder::from_env()
         .with_http_connector(Connector { signed: true, far: false })

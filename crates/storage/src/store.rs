@@ -461,10 +461,10 @@ impl Store {
         Ok(Some(sent))
     }
 
-    /// Removes the unfinished writes of processes that were killed. Object stores have none.
-    pub fn sweep(&self) -> Result<(), StorageError> {
+    /// Removes the unfinished writes of processes that were killed; of an array that is `whole` all of them. Object stores have none.
+    pub fn sweep(&self, whole: bool) -> Result<(), StorageError> {
         match self.file("") {
-            Some(folder) => local::sweep(&folder).map_err(|e| StorageError::of_io("delete", self.url(""), &e)),
+            Some(folder) => local::sweep(&folder, whole).map_err(|e| StorageError::of_io("delete", self.url(""), &e)),
             None => Ok(()),
         }
     }
