@@ -12,13 +12,31 @@ use std::collections::BTreeMap;
 pub struct VerifyReport {
     /// Chunks that are there, decode, and have their checksum if one is known.
     pub good: u64,
-    /// What is wrong, one line each.
+    /// What is wrong, one line each; not more than [`MOST`].
     pub problems: Vec<String>,
+    /// Problems that are not listed any more.
+    pub more: u64,
     /// Arrays without checksums, with how many of their chunks are not stored: chunks of the fill value need not be, so nobody can tell
     /// whether something is lost.
     pub unknown: BTreeMap<String, u64>,
     /// Arrays of which no checksums are known: their chunks are only known to be there and to decode.
     pub without: Vec<String>,
+}
+
+/// Problems that are listed.
+pub const MOST: usize = 10_000;
+/// Arrays of more chunks are listed first, since most of these may not be stored.
+const LISTED: u64 = 1 << 20;
+
+impl VerifyReport {
+    fn problem(&mut self, text: String) {
+        if self.problems.len() < MOST { self.problems.push(text) } else { self.more += 1 }
+    }
+
+    /// Problems, listed or not.
+    pub fn bad(&self) -> u64 {
+        self.problems.len() as u64 + self.more
+    }
 }
 
 /// What a chunk should be.
@@ -35,27 +53,56 @@ enum Expected {
 fn judge(url: &str, key: &str, found: Result<Option<(u64, u64)>, StorageError>, expected: Expected, out: &mut VerifyReport) {
     match (found, expected) {
         (Ok(None), Expected::Unknown) => *out.unknown.entry(url.into()).or_default() += 1,
-        (Ok(None), _) => out.problems.push(format!("{url}: chunk '{key}' is missing")),
+        (Ok(None), _) => out.problem(format!("{url}: chunk '{key}' is missing")),
         (Ok(Some(_)), Expected::Unlisted) => {
-            out.problems.push(format!("{url}: chunk '{key}' has no checksum, so it was not written by the run that made the array"));
+            out.problem(format!("{url}: chunk '{key}' has no checksum, so it was not written by the run that made the array"));
         }
-        (Ok(Some((size, hash))), Expected::Hash(h, s)) if h != hash || s.is_some_and(|s| s != size) => out.problems.push(format!(
+        (Ok(Some((size, hash))), Expected::Hash(h, s)) if h != hash || s.is_some_and(|s| s != size) => out.problem(format!(
             "{url}: chunk '{key}' is not what its task wrote ({size} bytes, checksum {hash:016x}; expected {}{h:016x})",
             s.map(|s| format!("{s} bytes, ")).unwrap_or_default()
         )),
         (Ok(Some(_)), _) => out.good += 1,
-        (Err(e), _) => out.problems.push(e.to_string()),
+        (Err(e), _) => out.problem(e.to_string()),
     }
 }
 
-fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, out: &mut VerifyReport) {
+fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, out: &mut VerifyReport) -> Result<(), Error> {
     let grid = io.meta().grid.clone();
-    let counts = grid.counts();
-    for k in 0..grid.count() {
-        let index = unravel(k, &counts);
-        let key = io.chunk_key(&index);
-        judge(url, &key, io.verify_chunk(&index), expected(&key, &index), out);
+    let (counts, count) = (grid.counts(), grid.count());
+    let mut look = |index: &[u64]| {
+        let key = io.chunk_key(index);
+        judge(url, &key, io.verify_chunk(index), expected(&key, index), out);
+    };
+    // Of a sparse array only what is there is asked for.
+    let stored = if count > LISTED { io.stored_indices()? } else { None };
+    let Some(stored) = stored else {
+        (0..count).for_each(|k| look(&unravel(k, &counts)));
+        return Ok(());
+    };
+    stored.iter().for_each(|index| look(index));
+    let missing = count - stored.len() as u64;
+    let key = io.chunk_key(&vec![0; counts.len()]);
+    match expected(&key, &vec![0; counts.len()]) {
+        _ if missing == 0 => {}
+        Expected::Unknown => *out.unknown.entry(url.into()).or_default() += missing,
+        // Of which each is named, as long as that is of use.
+        _ => {
+            let (mut there, mut named) = (stored.iter().peekable(), 0);
+            for k in 0..count {
+                let index = unravel(k, &counts);
+                if there.next_if(|s| **s == index).is_some() {
+                    continue;
+                }
+                if out.problems.len() >= MOST {
+                    break;
+                }
+                out.problem(format!("{url}: chunk '{}' is missing", io.chunk_key(&index)));
+                named += 1;
+            }
+            out.more += missing.saturating_sub(named);
+        }
     }
+    Ok(())
 }
 
 /// Folders of a group that hold objects but no metadata: outputs of a run that has not ended.
@@ -69,7 +116,7 @@ fn unfinished(root: &Location, nodes: &[TreeNode], out: &mut VerifyReport) -> Re
         for name in store.list_dirs("")? {
             let path = if group.path.is_empty() { name.clone() } else { format!("{}/{name}", group.path) };
             if !nodes.iter().any(|n| n.path == path) && !store.list(&name)?.is_empty() {
-                out.problems.push(format!("{}: it has chunks but no metadata; the run that writes it has not ended", at.join(&name)));
+                out.problem(format!("{}: it has chunks but no metadata; the run that writes it has not ended", at.join(&name)));
             }
         }
     }
@@ -93,7 +140,7 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
         };
         let chunks = match (array, texts) {
             (Ok(meta), _) => {
-                verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &expected, &mut out);
+                verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &expected, &mut out)?;
                 meta.grid.count()
             }
             (Err(_), Some(chunks)) => {
@@ -102,7 +149,7 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
                 count
             }
             (Err(e), None) => {
-                out.problems.push(e);
+                out.problem(e);
                 continue;
             }
         };
@@ -129,7 +176,7 @@ pub fn verify_plan(run_dir: &Location) -> Result<VerifyReport, Error> {
                 let hash = report.and_then(|w| Some((u64::from_str_radix(&w.xxh3, 16).ok()?, w.bytes)));
                 hash.map_or(Expected::Unlisted, |(h, bytes)| Expected::Hash(h, Some(bytes)))
             };
-            verify(context.array(name), &context.array_location(name).to_string(), &expected, &mut out);
+            verify(context.array(name), &context.array_location(name).to_string(), &expected, &mut out)?;
         }
     }
     Ok(out)

@@ -225,13 +225,16 @@ pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
     let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
     let report = if is_run { chunkwise::verify_plan(&location) } else { chunkwise::verify_store(&location) }.map_err(say)?;
     let document = json!({
-        "whole": report.good, "problems": report.problems, "cannot_tell": report.unknown, "without_checksums": report.without,
+        "whole": report.good, "problems": report.problems, "more_problems": report.more, "cannot_tell": report.unknown, "without_checksums": report.without,
     });
-    let problems = report.problems.len() as u64;
+    let problems = report.bad();
     let all = report.good + problems;
     if !as_json {
         for p in &report.problems {
             outln!("{p}");
+        }
+        if report.more > 0 {
+            outln!("and {} more", report.more);
         }
         for (url, count) in &report.unknown {
             outln!(

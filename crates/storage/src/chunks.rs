@@ -1,9 +1,10 @@
 //! One array's chunks: keys, what is stored, and whether it is whole. Reading is in `read`, writing in `write`.
 
 use crate::codec::ChunkCodec;
-use crate::shard::ShardLayout;
+use crate::object::Object;
+use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::{ArrayMeta, InputWatch, Location, MemoryTier, StorageError, Store};
-use chunkwise_types::AxisChunks;
+use chunkwise_types::{AxisChunks, unravel, volume};
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -32,6 +33,8 @@ pub(crate) struct Inner {
     pub watch: Option<Arc<InputWatch>>,
 }
 
+/// A shard of so many bytes is verified after one request.
+const ONE_REQUEST: u64 = 32 << 20;
 /// What is under way at once where no plan says it.
 const IN_FLIGHT: u64 = 16 << 20;
 
@@ -54,6 +57,10 @@ impl ArrayIo {
     fn of(store: Store, location: &Location, meta: &ArrayMeta, cache: Option<Arc<MemoryTier>>) -> Result<ArrayIo, StorageError> {
         let url = location.to_string();
         let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
+        if location.local_path().is_some_and(|p| p.parent().is_none()) {
+            let problem = "the root of the file system is no place for an array; name a folder".into();
+            return Err(StorageError::Url { url: "/".into(), problem });
+        }
         for a in &meta.grid.0 {
             match a {
                 AxisChunks::Regular { size: 1.., .. } => {}
@@ -154,6 +161,16 @@ impl ArrayIo {
         Ok(all.into_iter().filter_map(|(key, size)| Some((self.chunk_of(&key)?, size))).collect())
     }
 
+    /// The indices of the stored chunks, in the order of their numbers; `None` where the store cannot say it.
+    pub fn stored_indices(&self) -> Result<Option<Vec<Vec<u64>>>, StorageError> {
+        if !self.0.store.can_list() {
+            return Ok(None);
+        }
+        let mut found: Vec<Vec<u64>> = self.0.store.keys()?.0.iter().filter_map(|key| self.chunk_of(key)).collect();
+        found.sort_unstable();
+        Ok(Some(found))
+    }
+
     /// The number of stored chunks, and whether writers may have left something unfinished beside them; see [`Store::sweep`].
     pub fn count_stored(&self) -> Result<(u64, bool), StorageError> {
         let (keys, unfinished) = self.0.store.keys()?;
@@ -175,13 +192,46 @@ impl ArrayIo {
         Ok(Some(sum.digest()))
     }
 
-    /// Reads and decodes a whole chunk, and gives its size and checksum; `None` if it is not stored.
+    /// Reads and decodes a whole chunk, and gives its size and checksum; `None` if it is not stored. Of shards no more than an inner chunk is in
+    /// memory.
     pub fn verify_chunk(&self, index: &[u64]) -> Result<Option<(u64, u64)>, StorageError> {
-        let key = self.chunk_key(index);
-        let Some(data) = self.0.store.get(&key)? else { return Ok(None) };
+        let (key, inner) = (self.chunk_key(index), &*self.0);
+        if let Some(layout) = &inner.shard {
+            return self.verify_shard(index, &key, layout);
+        }
+        let damaged = |e| self.corrupt(&key, e);
+        let Some(data) = inner.store.get_at_most(&key, inner.codec.most())? else { return Ok(None) };
         let found = (data.len() as u64, xxh3_64(&data));
-        let mut decoded = vec![0u8; self.0.codec.bytes];
-        self.0.codec.decode_into(data, &mut decoded).map_err(|e| self.corrupt(&key, e))?;
+        inner.codec.check(data).map_err(damaged)?;
         Ok(Some(found))
+    }
+
+    fn verify_shard(&self, index: &[u64], key: &str, layout: &ShardLayout) -> Result<Option<(u64, u64)>, StorageError> {
+        let store = &self.0.store;
+        let Some(object) = store.open_object(key)? else { return Ok(None) };
+        let size = object.len();
+        // One request where that is not much.
+        let whole = if size <= ONE_REQUEST {
+            let mut data = vec![0; size as usize];
+            object.read(store, key, 0, &mut data)?;
+            Some(bytes::Bytes::from(data))
+        } else {
+            None
+        };
+        let Some(sum) = whole.as_ref().map(|d| xxh3_64(d)).map_or_else(|| self.chunk_sum(index), |s| Ok(Some(s)))? else { return Ok(None) };
+        let object = whole.map_or(object, Object::Memory);
+        let numbers: Vec<u64> = (0..volume(&layout.counts)).collect();
+        let entries = match layout.read_entries(&object, store, key, &numbers) {
+            Ok(found) => found.entries,
+            Err(ShardError::Damaged(detail)) => return Err(self.corrupt(key, detail)),
+            Err(ShardError::Storage(e)) => return Err(e),
+        };
+        for (k, e) in entries.iter().enumerate().filter(|(_, e)| **e != Entry::MISSING) {
+            let mut part = vec![0; e.len as usize];
+            object.read(store, key, e.offset, &mut part)?;
+            let failed = |e| self.corrupt(key, format!("its inner chunk {:?}: {e}", unravel(k as u64, &layout.counts)));
+            layout.codec.check(part.into()).map_err(failed)?;
+        }
+        Ok(Some((size, sum)))
     }
 }

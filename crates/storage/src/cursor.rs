@@ -243,6 +243,10 @@ impl ArrayIo {
                 data
             }
             Object::File(..) | Object::Remote(_) => {
+                if object.len() > inner.codec.most() {
+                    let (size, most) = (object.len(), inner.codec.most());
+                    return Err(format!("it has {size} bytes, where at most {most} can be right").into());
+                }
                 let mut data = vec![0u8; object.len() as usize];
                 self.fetch(&object, key, stats)(0, &mut data)?;
                 data.into()

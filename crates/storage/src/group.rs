@@ -1,6 +1,6 @@
 //! Groups, consolidated metadata and the tree of a store.
 
-use crate::meta::from_document;
+use crate::meta::{MOST_OF_GROUP, from_document};
 use crate::{ArrayMeta, Location, StorageError, Store};
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ pub enum NodeKind {
 }
 
 fn read(store: &Store, key: &str) -> Result<Option<Value>, StorageError> {
-    parsed(store, key, store.get(key)?)
+    parsed(store, key, store.get_at_most(key, MOST_OF_GROUP)?)
 }
 
 fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option<Value>, StorageError> {
@@ -66,7 +66,7 @@ fn consolidate_2(store: &Store) -> Result<(), StorageError> {
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         let names = [".zgroup", ".zarray", ".zattrs"].map(|name| if folder.is_empty() { name.into() } else { format!("{folder}/{name}") });
-        let found = store.get_all(&names)?;
+        let found = store.get_all_at_most(&names, MOST_OF_GROUP)?;
         // Below an array are its chunks.
         if let [Some(_), None, _] = &found[..] {
             let below = store.list_dirs(&folder)?.into_iter();
@@ -98,7 +98,7 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
         let names = std::mem::replace(&mut top, Ok(None))?.map_or_else(|| store.list_dirs(&folder), Ok)?;
         let below: Vec<String> = names.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
         let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
-        for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all(&keys)?) {
+        for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all_at_most(&keys, MOST_OF_GROUP)?) {
             if let Some(doc) = parsed(&store, key, data)? {
                 if doc.get("node_type").and_then(Value::as_str) == Some("group") {
                     folders.push(path.clone());
@@ -108,9 +108,14 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
         }
     }
     nodes.sort_keys();
-    if let Some(object) = root.as_object_mut() {
-        object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
+    let Some(object) = root.as_object_mut() else { return Ok(()) };
+    object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
+    let text = root.to_string();
+    if text.len() as u64 <= MOST_OF_GROUP {
+        return store.put("zarr.json", text.into_bytes());
     }
+    // More than would be read again: a group without is whole, too.
+    root.as_object_mut().map(|o| o.remove("consolidated_metadata"));
     store.put("zarr.json", root.to_string().into_bytes())
 }
 
@@ -147,9 +152,10 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
     while let Some(path) = folders.pop() {
         let key = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
         let url = location.join(&path);
-        let kind = if let Some(doc) = read(&store, &key("zarr.json"))? {
+        let kind = if let Some(mut doc) = read(&store, &key("zarr.json"))? {
             if doc.get("node_type").and_then(Value::as_str) == Some("group") {
-                Some(NodeKind::Group(doc.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default()))
+                let attributes = doc.get_mut("attributes").map(Value::take);
+                Some(NodeKind::Group(attributes.and_then(|a| if let Value::Object(o) = a { Some(o) } else { None }).unwrap_or_default()))
             } else {
                 Some(NodeKind::Array(from_document(&url.to_string(), doc, 3).map(Box::new).map_err(|e| e.to_string())))
             }

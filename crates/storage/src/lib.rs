@@ -10,6 +10,7 @@ mod aside;
 mod at_once;
 mod aws_profile;
 mod boxes;
+mod chain;
 mod chunks;
 mod client;
 mod codec;

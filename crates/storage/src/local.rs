@@ -46,18 +46,25 @@ pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
     Ok(Some((file, meta)))
 }
 
-/// A file with what the system says of it; `None` if there is none.
-pub(crate) fn read(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
-    let mut file = match File::open(path) {
+/// The bytes of a file, or its size if that is more than `most`, with what the system says of it; `None` if there is none.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(std::result::Result<Vec<u8>, u64>, Metadata)>> {
+    let file = match File::open(path) {
         Err(e) if is_missing(&e) => return Ok(None),
         other => other?,
     };
     let meta = file.metadata()?;
-    let mut data = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
-    match file.read_to_end(&mut data) {
-        Err(e) if is_missing(&e) => Ok(None),
-        other => other.map(|_| Some((data, meta))),
+    if meta.len() > most {
+        return Ok(Some((Err(meta.len()), meta)));
     }
+    // One more, so that the end is seen at once.
+    let mut data = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
+    // It may grow while it is read.
+    match file.take(most.saturating_add(1)).read_to_end(&mut data) {
+        Err(e) if is_missing(&e) => return Ok(None),
+        other => other?,
+    };
+    let bytes = data.len() as u64;
+    Ok(Some((if bytes > most { Err(bytes) } else { Ok(data) }, meta)))
 }
 
 /// Where process ids mean something: this machine since it was started, and the container. On a filesystem that many nodes share, or many

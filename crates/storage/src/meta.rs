@@ -51,14 +51,35 @@ impl ArrayMeta {
     }
 }
 
+/// Bytes of the metadata of a group, at most, with that of all its arrays. In memory a byte of JSON takes sixteen and more.
+pub(crate) const MOST_OF_GROUP: u64 = 8 << 20;
+/// Bytes of the metadata of an array, at most, attributes included. There are some copies of it in memory.
+const MOST_OF_ARRAY: usize = 2 << 20;
+
+/// What a document is, without a copy of the rest.
+#[derive(Deserialize)]
+struct Node {
+    node_type: Option<String>,
+}
+
+/// The metadata of an array or a group of Zarr v3.
 fn document(store: &Store, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
-    parsed(store.get(key)?.as_ref(), key, url)
+    let Some(data) = store.get_at_most(key, MOST_OF_GROUP)? else { return Ok(None) };
+    let is_group = |n: Node| n.node_type.as_deref() == Some("group");
+    if data.len() > MOST_OF_ARRAY && serde_json::from_slice(&data).is_ok_and(is_group) {
+        return Ok(Some(json!({"node_type": "group"})));
+    }
+    parsed(Some(&data), key, url)
 }
 
 fn parsed(data: Option<&bytes::Bytes>, key: &str, url: &str) -> Result<Option<Value>, StorageError> {
     let Some(data) = data else { return Ok(None) };
-    if data.len() > 64 << 20 {
-        return Err(StorageError::Metadata { url: url.into(), detail: format!("{key} has {} bytes", data.len()) });
+    if data.len() > MOST_OF_ARRAY {
+        let detail = format!(
+            "{key} has {} bytes, and at most {MOST_OF_ARRAY} are read; perhaps its attributes hold what should be an array",
+            data.len()
+        );
+        return Err(StorageError::Metadata { url: url.into(), detail });
     }
     serde_json::from_slice(data)
         .map(Some)
@@ -81,7 +102,7 @@ pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
             _ => Err(bad("node_type is neither array nor group".into())),
         };
     }
-    let found = store.get_all(&[".zarray", ".zattrs", ".zgroup"].map(String::from))?;
+    let found = store.get_all_at_most(&[".zarray", ".zattrs", ".zgroup"].map(String::from), MOST_OF_GROUP)?;
     let [array, attributes, group] = &found[..] else { return Err(StorageError::NotFound { url }) };
     if let Some(mut doc) = parsed(array.as_ref(), ".zarray", &url)? {
         let attributes = parsed(attributes.as_ref(), ".zattrs", &url)?.unwrap_or_else(|| json!({}));
@@ -137,7 +158,10 @@ fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {
 
 /// The metadata in a document, for the library of codecs.
 pub(crate) fn metadata_of(doc: &Value) -> Result<ArrayMetadata, String> {
-    let mut doc = doc.clone();
+    // Of attributes it makes copies, and needs none.
+    let kept =
+        doc.as_object().map(|o| o.iter().filter(|(k, _)| *k != "attributes").map(|(k, v)| (k.clone(), v.clone())).collect::<Map<_, _>>());
+    let mut doc = kept.map_or_else(|| doc.clone(), Value::Object);
     let is_complex = doc.get("dtype").and_then(Value::as_str).and_then(|d| d.get(1..2)) == Some("c");
     // The library knows no default for those.
     if is_complex && doc.get("fill_value").is_some_and(Value::is_null) {

@@ -108,7 +108,7 @@ impl ArrayIo {
             boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
             return Ok(Some(0));
         }
-        let Some(data) = inner.store.get(key)? else { return Ok(None) };
+        let Some(data) = inner.store.get_at_most(key, inner.codec.most())? else { return Ok(None) };
         let n = data.len() as u64;
         let damaged = |e| self.corrupt(key, e);
         match shared {

@@ -3,10 +3,12 @@
 //! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two `u64` for each inner chunk, offset and length, all ones for a chunk that is
 //! not stored, little-endian unless it says otherwise, and mostly a CRC-32C. Shards with other index codecs go through zarrs instead.
 
+use crate::boxes;
 use crate::codec::ChunkCodec;
 use crate::object::Object;
 use crate::{ArrayMeta, StorageError, Store};
-use chunkwise_types::volume;
+use bytes::Bytes;
+use chunkwise_types::{unravel, volume};
 use object_store::GetRange;
 use serde_json::Value;
 
@@ -51,6 +53,8 @@ pub(crate) struct ShardLayout {
     /// Inner chunks along each axis of a shard.
     pub counts: Vec<u64>,
     form: IndexForm,
+    /// Bytes of an element in memory.
+    item: usize,
 }
 
 /// True for the codec of shards whose chunks are read one by one.
@@ -94,19 +98,48 @@ impl IndexForm {
 impl ShardLayout {
     /// The layout, if the array is sharded in the usual way; an error if its inner codecs are not supported.
     pub fn of(meta: &ArrayMeta) -> Result<Option<ShardLayout>, String> {
-        let Some(inner) = &meta.inner_chunk else { return Ok(None) };
         let codecs = meta.metadata.get("codecs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let [codec] = codecs else { return Ok(None) };
+        let ([codec], true) = (codecs, meta.inner_chunk.is_some()) else { return Ok(None) };
+        Self::of_codec((&meta.metadata, meta.zarr_format, meta.dtype.size()), &meta.grid.stored_shape(), codec)
+    }
+
+    /// The layout of shards of a shape in an array, whose metadata, version and bytes of an element are given.
+    pub fn of_codec(array: (&Value, u8, u64), shard: &[u64], codec: &Value) -> Result<Option<ShardLayout>, String> {
         let Some(configuration) = codec.get("configuration") else { return Ok(None) };
-        let shard = meta.grid.stored_shape();
+        let lengths = configuration.get("chunk_shape").and_then(Value::as_array);
+        let inner: Option<Vec<u64>> = lengths.and_then(|l| l.iter().map(Value::as_u64).collect());
+        let Some(inner) = inner.filter(|i| i.len() == shard.len()) else { return Ok(None) };
         let (Some(form), Some(inner_codecs), true) =
-            (IndexForm::of(configuration), configuration.get("codecs"), shard.iter().zip(inner).all(|(s, c)| *c > 0 && s % c == 0))
+            (IndexForm::of(configuration), configuration.get("codecs"), shard.iter().zip(&inner).all(|(s, c)| *c > 0 && s % c == 0))
         else {
             return Ok(None);
         };
-        let codec = ChunkCodec::of_inner(meta, inner, inner_codecs)?;
-        let counts = shard.iter().zip(inner).map(|(s, c)| s / c).collect();
-        Ok(Some(ShardLayout { codec, counts, form }))
+        let codec = ChunkCodec::inner(array, &inner, inner_codecs)?;
+        let counts = shard.iter().zip(&inner).map(|(s, c)| s / c).collect();
+        Ok(Some(ShardLayout { codec, counts, form, item: array.2 as usize }))
+    }
+
+    /// Decodes a whole shard that is in memory.
+    pub fn decode(&self, data: &[u8]) -> Result<Vec<u8>, String> {
+        let n = volume(&self.counts);
+        let failed = |e| match e {
+            ShardError::Damaged(detail) => detail,
+            ShardError::Storage(e) => e.to_string(),
+        };
+        let size = data.len() as u64;
+        let start = self.index_start(size).map_err(failed)? as usize;
+        let index = data.get(start..start + self.index_bytes() as usize).unwrap_or_default().to_vec();
+        let found = self.entries_of(index, 0, true, size, &(0..n).collect::<Vec<u64>>()).map_err(failed)?;
+        let whole: Vec<u64> = self.counts.iter().zip(&self.codec.shape).map(|(n, c)| n * c).collect();
+        let mut out = self.codec.fill().repeat(volume(&whole) as usize);
+        let origin = vec![0; whole.len()];
+        for (k, e) in found.entries.into_iter().enumerate().filter(|(_, e)| *e != Entry::MISSING) {
+            let at: Vec<u64> = unravel(k as u64, &self.counts).iter().zip(&self.codec.shape).map(|(i, c)| i * c).collect();
+            let part = data.get(e.offset as usize..(e.offset + e.len) as usize).unwrap_or_default();
+            let inner = self.codec.decode(Bytes::copy_from_slice(part)).map_err(|e| format!("its inner chunk {at:?}: {e}"))?;
+            boxes::copy(&inner, (&self.codec.shape, &origin), &mut out, (&whole, &at), &self.codec.shape, self.item);
+        }
+        Ok(out)
     }
 
     /// Bytes of a whole index.
@@ -163,8 +196,12 @@ impl ShardLayout {
             .map(|k| &data[((k - from) * 16) as usize..][..16])
             .map(|e| Entry { offset: self.form.number(&e[..8]), len: self.form.number(&e[8..]) })
             .collect();
-        let outside = |e: &&Entry| **e != Entry::MISSING && e.offset.checked_add(e.len).is_none_or(|end| end > size);
+        let most = self.codec.most();
+        let outside = |e: &&Entry| **e != Entry::MISSING && (e.len > most || e.offset.checked_add(e.len).is_none_or(|end| end > size));
         match entries.iter().find(outside) {
+            Some(e) if e.offset.checked_add(e.len).is_some_and(|end| end <= size) => {
+                Err(ShardError::Damaged(format!("an inner chunk has {} bytes, where at most {most} can be right", e.len)))
+            }
             Some(e) => Err(ShardError::Damaged(format!("its index names bytes {}+{} of an object of {size}", e.offset, e.len))),
             None => Ok(Entries { bytes, entries }),
         }

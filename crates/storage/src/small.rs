@@ -4,14 +4,16 @@
 //! (<https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8>). Read are also texts of a fixed length
 //! (`fixed_length_utf32`, and `<U` of version 2), and those of version 2 with the filter `vlen-utf8`.
 
+use crate::chain::Steps;
 use crate::meta::DIMENSIONS;
 use crate::{
     ArrayIo, CodecChoice, Elements, Form, Location, NewArray, StorageError, Store, V2Form, new_meta_as, open_array, publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar, unravel, volume};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
-use zarrs::array::{Array, ArrayMetadata, ArraySubset};
+use zarrs::array::{Array, ArrayMetadata, ArraySubset, BytesRepresentation, CodecOptions};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{StoreKey, WritableStorageTraits};
 
@@ -59,6 +61,9 @@ pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>,
     };
     let bytes = volume(&meta.shape).saturating_mul(meta.dtype.size());
     too_large(location, bytes, limit)?;
+    // A chunk may be larger than the array, and is decoded as a whole.
+    let chunk = meta.inner_chunk.clone().unwrap_or_else(|| meta.grid.stored_shape());
+    too_large(location, volume(&chunk).saturating_mul(meta.dtype.size()), limit)?;
     let mut data = vec![0; bytes as usize];
     if bytes > 0 {
         ArrayIo::new(location, &meta)?.read_region(&Region::full(&meta.shape), &mut data)?;
@@ -116,6 +121,9 @@ fn as_codes(doc: &Value) -> Option<(Value, u64)> {
     Some((doc, n))
 }
 
+/// Decoded bytes of a chunk of texts of any length, at most: nothing but the chunk itself says how long they are.
+const MOST_OF_TEXTS: u64 = 64 << 20;
+
 fn text_of(codes: &[u32]) -> String {
     let text: String = codes.iter().map(|c| char::from_u32(*c).unwrap_or('\u{fffd}')).collect();
     text.trim_end_matches('\0').to_string()
@@ -131,6 +139,24 @@ pub type TextChunk = (String, Option<(u64, u64)>);
 /// When a chunk does not decode, or the array has more than `limit` bytes.
 pub fn text_chunks(location: &Location, limit: u64) -> Result<Option<Vec<TextChunk>>, StorageError> {
     Ok(read_text(location, limit)?.map(|(_, chunks)| chunks))
+}
+
+/// The metadata without the last codecs, which are those of bytes.
+fn without_steps(doc: &Value, steps: usize) -> Option<ArrayMetadata> {
+    let mut doc = doc.clone();
+    let object = doc.as_object_mut()?;
+    let mut left = steps;
+    if let Some(list) = object.get_mut("codecs").and_then(Value::as_array_mut) {
+        list.truncate(list.len().saturating_sub(left));
+    } else {
+        if object.insert("compressor".into(), Value::Null).is_some_and(|c| !c.is_null()) {
+            left = left.saturating_sub(1);
+        }
+        if let Some(filters) = object.get_mut("filters").and_then(Value::as_array_mut) {
+            filters.truncate(filters.len().saturating_sub(left));
+        }
+    }
+    serde_json::from_value(doc).ok()
 }
 
 /// Reads an array of texts; `None` if it is none.
@@ -155,6 +181,20 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     };
     let memory = Arc::new(MemoryStore::new());
     let Ok(array) = Array::new_with_metadata(memory.clone(), "/", metadata) else { return Ok(None) };
+    // Their codecs of bytes are undone here, into no more than can be right; zarrs gets what is left.
+    let texts = |chunk: Vec<std::num::NonZeroU64>| BytesRepresentation::FixedSize(chunk.iter().fold(4, |a, n| n.get().saturating_mul(a)));
+    let made = match &fixed {
+        Some(_) => array.chunk_shape(&vec![0; array.shape().len()]).map_or(BytesRepresentation::UnboundedSize, texts),
+        None => BytesRepresentation::UnboundedSize,
+    };
+    if let BytesRepresentation::FixedSize(bytes) = made {
+        too_large(location, bytes, limit)?;
+    }
+    let steps = Steps::of(&array.codecs(), made);
+    let Some(plain) = without_steps(fixed.as_ref().map_or(&doc, |f| &f.0), array.codecs().bytes_to_bytes_codecs().len()) else {
+        return Ok(None);
+    };
+    let Ok(array) = Array::new_with_metadata(memory.clone(), "/", plain) else { return Ok(None) };
     let is_text = match (doc.get("data_type"), doc.get("filters").and_then(Value::as_array)) {
         (Some(t), _) => t.as_str().or_else(|| t.get("name")?.as_str()) == Some("string"),
         (None, Some(filters)) => filters.iter().any(|f| f.get("id").and_then(Value::as_str) == Some("vlen-utf8")),
@@ -167,7 +207,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     let shape = if fixed.is_some() { whole[..whole.len() - 1].to_vec() } else { whole.clone() };
     too_large(location, volume(&whole).saturating_mul(if fixed.is_some() { 4 } else { 16 }), limit)?;
     let counts = array.chunk_grid_shape().to_vec();
-    let mut chunks = Vec::new();
+    let (mut chunks, mut used) = (Vec::new(), 0);
     for k in 0..volume(&counts) {
         let key = array.chunk_key(&unravel(k, &counts));
         // The axis more has one chunk, which is the last part of the key.
@@ -179,11 +219,15 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
         if let Some(size) = store.size(&stored)? {
             too_large(location, size, limit)?;
         }
-        let data = store.get(&stored)?;
+        let data = store.get_at_most(&stored, limit)?;
         chunks.push((stored, data.as_ref().map(|d| (d.len() as u64, xxhash_rust::xxh3::xxh3_64(d)))));
         if let Some(data) = data {
+            let most = usize::try_from(limit.saturating_sub(used).min(MOST_OF_TEXTS)).unwrap_or(usize::MAX);
+            let damaged = |detail| StorageError::Corrupt { array: location.to_string(), key: key.as_str().into(), detail };
+            let data = steps.decode(Cow::Borrowed(&data), most, &CodecOptions::default()).map_err(damaged)?.into_owned();
+            used += data.len() as u64;
             let key = StoreKey::new(key.as_str()).map_err(|e| bad(e.to_string()))?;
-            memory.set(&key, data).map_err(|e| bad(e.to_string()))?;
+            memory.set(&key, data.into()).map_err(|e| bad(e.to_string()))?;
         }
     }
     let all = ArraySubset::new_with_shape(whole);

@@ -173,19 +173,22 @@ impl Store {
 
     /// An object, `None` if there is none.
     pub fn get(&self, key: &str) -> Result<Option<Bytes>, StorageError> {
+        self.get_at_most(key, u64::MAX)
+    }
+
+    /// As [`Store::get`]; one of more than `most` bytes is an error before it is read.
+    pub fn get_at_most(&self, key: &str, most: u64) -> Result<Option<Bytes>, StorageError> {
         if let Some(data) = self.held(key) {
             return Ok(Some(data));
         }
         let path = self.key(key)?;
         count(0, 1);
         if let Some(file) = self.file(key) {
-            let found = local::read(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
-            let Some((data, meta)) = found else { return Ok(None) };
-            count(3, data.len() as u64);
+            let Some((data, meta)) = self.read_file(&file, key, most)? else { return Ok(None) };
             self.seen(key, || input::modified(&meta))?;
-            return Ok(Some(data.into()));
+            return Ok(Some(data));
         }
-        match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
+        match self.wait("read", key, self.remote.get(&path, None, most, |_| {})) {
             Ok(Fetched { data, stamp, .. }) => {
                 count(3, data.len() as u64);
                 self.seen(key, || stamp.modified)?;
@@ -196,13 +199,24 @@ impl Store {
         }
     }
 
+    /// A file of at most so many bytes, with what the system says of it.
+    fn read_file(&self, file: &Path, key: &str, most: u64) -> Result<Option<(Bytes, std::fs::Metadata)>, StorageError> {
+        let found = local::read(file, most).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
+        let Some((data, meta)) = found else { return Ok(None) };
+        let data = data.map_err(|size| {
+            let detail = format!("the object has {size} bytes, where at most {most} can be right");
+            StorageError::Store { action: "read", url: self.url(key), detail, transient: false }
+        })?;
+        count(3, data.len() as u64);
+        Ok(Some((data.into(), meta)))
+    }
+
     /// An object and its state, `None` if there is none.
     pub(crate) fn get_stamped(&self, key: &str) -> Result<Option<(Bytes, Stamp)>, StorageError> {
         let path = self.key(key)?;
         count(0, 1);
         if let Some(file) = self.file(key) {
-            let found = local::read(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
-            return Ok(found.map(|(data, meta)| (data.into(), Stamp::of_file(&meta))));
+            return Ok(self.read_file(&file, key, u64::MAX)?.map(|(data, meta)| (data, Stamp::of_file(&meta))));
         }
         match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
             Ok(Fetched { data, stamp, .. }) => {
@@ -236,10 +250,15 @@ impl Store {
 
     /// Several objects, asked for at once where that is worth it.
     pub fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Bytes>>, StorageError> {
+        self.get_all_at_most(keys, u64::MAX)
+    }
+
+    /// As [`Store::get_all`]; an object of more than `most` bytes is an error before it is read.
+    pub fn get_all_at_most(&self, keys: &[String], most: u64) -> Result<Vec<Option<Bytes>>, StorageError> {
         if !self.is_remote() || self.memory.is_some() {
-            return keys.iter().map(|k| self.get(k)).collect();
+            return keys.iter().map(|k| self.get_at_most(k, most)).collect();
         }
-        let asked: Vec<_> = keys.iter().map(|k| self.start_get(k, None, u64::MAX, Arc::default())).collect::<Result<_, StorageError>>()?;
+        let asked: Vec<_> = keys.iter().map(|k| self.start_get(k, None, most, Arc::default())).collect::<Result<_, StorageError>>()?;
         asked.into_iter().map(|a| Ok(a.wait()?.map(|f| f.data))).collect()
     }
 

@@ -1,0 +1,204 @@
+//! Chunks in any codecs that zarrs knows, decoded into no more bytes than can be right.
+//!
+//! A few bytes of gzip can stand for gigabytes. What a codec may decode to follows from the codecs inside of it, the innermost of which makes the
+//! elements; so each decompressor gets a buffer of that size, and a stream that goes on beyond it is damaged. Shards are taken apart by [`ShardLayout`],
+//! which checks their index. Codecs that cannot grow what they get are zarrs' own.
+
+use crate::codec::blosc_into;
+use crate::shard::ShardLayout;
+use crate::zstd;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io::Read;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use zarrs::array::codec::{BloscCodec, Bz2Codec, CodecChain, GzipCodec, ZlibCodec, ZstdCodec};
+use zarrs::array::{
+    Array, ArrayBytes, ArrayToArrayCodecTraits, ArrayToBytesCodecTraits, BytesRepresentation, BytesToBytesCodecTraits, ChunkShape,
+    CodecOptions, DataType, FillValue,
+};
+
+/// How much larger than we think a stream inside of another may be: encoders differ.
+const SLACK: usize = 64 << 10;
+
+enum How {
+    Gzip,
+    Zlib,
+    Bz2,
+    Zstd,
+    Blosc,
+    /// It does not grow what it gets.
+    Plain,
+}
+
+/// A codec of bytes.
+struct Step {
+    codec: Arc<dyn BytesToBytesCodecTraits>,
+    how: How,
+    decoded: BytesRepresentation,
+}
+
+/// The codecs of bytes of a chunk.
+pub(crate) struct Steps(Vec<Step>);
+
+impl Steps {
+    /// Those of a chain, whose codec of elements makes bytes of a size.
+    pub fn of(codecs: &CodecChain, made: BytesRepresentation) -> Steps {
+        let mut decoded = made;
+        let step = |codec: &Arc<dyn BytesToBytesCodecTraits>| {
+            let any = codec.as_any();
+            let how = match () {
+                () if any.is::<GzipCodec>() => How::Gzip,
+                () if any.is::<ZlibCodec>() => How::Zlib,
+                () if any.is::<Bz2Codec>() => How::Bz2,
+                () if any.is::<ZstdCodec>() => How::Zstd,
+                () if any.is::<BloscCodec>() => How::Blosc,
+                () => How::Plain,
+            };
+            let encoded = codec.encoded_representation(&decoded);
+            Step { codec: codec.clone(), how, decoded: std::mem::replace(&mut decoded, encoded) }
+        };
+        Steps(codecs.bytes_to_bytes_codecs().iter().map(step).collect())
+    }
+
+    /// Decodes all of them. `most` bytes can be right where the codecs do not say it.
+    pub fn decode<'a>(&self, data: Cow<'a, [u8]>, most: usize, options: &CodecOptions) -> Result<Cow<'a, [u8]>, String> {
+        let mut data = data;
+        for step in self.0.iter().rev() {
+            let most = match step.decoded {
+                BytesRepresentation::FixedSize(n) => usize::try_from(n).unwrap_or(usize::MAX),
+                BytesRepresentation::BoundedSize(n) => usize::try_from(n).map_or(usize::MAX, |n| (n + n / 8).saturating_add(SLACK)),
+                BytesRepresentation::UnboundedSize => most,
+            };
+            data = match step.how {
+                How::Gzip => Cow::Owned(limited(flate2::bufread::GzDecoder::new(&*data), most)?),
+                How::Zlib => Cow::Owned(limited(flate2::bufread::ZlibDecoder::new(&*data), most)?),
+                How::Bz2 => Cow::Owned(limited(bzip2::bufread::BzDecoder::new(&*data), most)?),
+                How::Zstd => Cow::Owned(zstd::decode_at_most(&data, most)?),
+                How::Blosc => Cow::Owned(blosc(&data, most)?),
+                How::Plain => step.codec.decode(data, &step.decoded, options).map_err(|e| e.to_string())?,
+            };
+        }
+        Ok(data)
+    }
+}
+
+fn more(most: usize) -> String {
+    format!("it decodes to more than the {most} bytes that it can have")
+}
+
+/// All that a decoder gives, if that is not more than `most` bytes.
+fn limited(mut decoder: impl Read, most: usize) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    out.try_reserve_exact(most).map_err(|e| e.to_string())?;
+    decoder.by_ref().take(most as u64).read_to_end(&mut out).map_err(|e| e.to_string())?;
+    // Not into the buffer, which would grow for it.
+    let beyond = if out.len() == most { decoder.read(&mut [0]).map_err(|e| e.to_string())? } else { 0 };
+    if beyond > 0 { Err(more(most)) } else { Ok(out) }
+}
+
+fn blosc(data: &[u8], most: usize) -> Result<Vec<u8>, String> {
+    // The header: decompressed bytes are its second number.
+    let size = data.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;
+    if size > most {
+        return Err(more(most));
+    }
+    let mut out = vec![0; size];
+    blosc_into(data, &mut out)?;
+    Ok(out)
+}
+
+type Representation = (ChunkShape, DataType, FillValue);
+
+/// The codecs of a chunk.
+pub(crate) struct Chain {
+    steps: Steps,
+    elements: Arc<dyn ArrayToBytesCodecTraits>,
+    arrays: Vec<Arc<dyn ArrayToArrayCodecTraits>>,
+    /// What goes into each codec of arrays, and what comes out of the last one.
+    made: Vec<Representation>,
+    shard: Option<Box<ShardLayout>>,
+    /// Bytes that can be right where nothing else says it.
+    most: usize,
+}
+
+impl Chain {
+    /// Of an array whose chunks have this shape and so many bytes. `document` is its metadata, `item` the bytes of an element in memory.
+    ///
+    /// # Errors
+    /// When it has codecs that cannot be decoded safely.
+    pub fn new(
+        array: &Array<()>,
+        shape: &[NonZeroU64],
+        bytes: usize,
+        (document, zarr_format, item): (&Value, u8, u64),
+        half: bool,
+    ) -> Result<Chain, String> {
+        let codecs = array.codecs();
+        let (arrays, elements) = (codecs.array_to_array_codecs().to_vec(), codecs.array_to_bytes_codec().clone());
+        let mut made = vec![(shape.to_vec(), array.data_type().clone(), array.fill_value().clone())];
+        for codec in &arrays {
+            if let Some((shape, dtype, fill)) = made.last() {
+                made.push(codec.encoded_representation(shape, dtype, fill).map_err(|e| e.to_string())?);
+            }
+        }
+        let Some((last, dtype, fill)) = made.last() else { return Err("it has no shape".into()) };
+        let steps = Steps::of(&codecs, elements.encoded_representation(last, dtype, fill).map_err(|e| e.to_string())?);
+        let sharding =
+            document.get("codecs").and_then(Value::as_array).and_then(|list| list.iter().find(|c| name(c) == "sharding_indexed"));
+        let shard = match sharding {
+            None => None,
+            Some(_) if half && !arrays.is_empty() => return Err("shards of float16 behind another codec are not supported".into()),
+            Some(codec) => {
+                let last: Vec<u64> = last.iter().map(|n| n.get()).collect();
+                let layout = ShardLayout::of_codec((document, zarr_format, item), &last, codec)?;
+                Some(Box::new(layout.ok_or("its shards have an index in other codecs than bytes and crc32c, or chunks that do not fit")?))
+            }
+        };
+        // No codec inside of a chunk needs more than this.
+        let most = bytes.saturating_mul(2).saturating_add(1 << 20);
+        Ok(Chain { steps, elements, arrays, made, shard, most })
+    }
+
+    /// True if it is a shard, whose elements come out as they are in memory.
+    pub fn is_shard(&self) -> bool {
+        self.shard.is_some()
+    }
+
+    /// Decodes a chunk; its size is to be checked.
+    pub fn decode(&self, data: &[u8], options: &CodecOptions) -> Result<Vec<u8>, String> {
+        let data = self.steps.decode(Cow::Borrowed(data), self.most, options)?;
+        let Some((shape, dtype, fill)) = self.made.last() else { return Err("it has no shape".into()) };
+        let mut out = match &self.shard {
+            Some(layout) => ArrayBytes::new_flen(layout.decode(&data)?),
+            None => self.elements.decode(data, shape, dtype, fill, options).map_err(|e| e.to_string())?,
+        };
+        for (codec, (shape, dtype, fill)) in self.arrays.iter().zip(&self.made).rev() {
+            out = codec.decode(out, shape, dtype, fill, options).map_err(|e| e.to_string())?;
+        }
+        out.into_fixed().map(Cow::into_owned).map_err(|e| e.to_string())
+    }
+}
+
+fn name(codec: &Value) -> &str {
+    codec.get("name").and_then(Value::as_str).or(codec.as_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn no_more_than_there_can_be() {
+        let zeros = vec![0u8; 1 << 20];
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        assert!(gzip.write_all(&zeros).is_ok());
+        let data = gzip.finish().unwrap_or_default();
+        let of = |most: usize| limited(flate2::bufread::GzDecoder::new(&data[..]), most);
+        assert_eq!(of(1 << 20).map(|d| d.len()), Ok(1 << 20));
+        assert_eq!(of((1 << 20) + 1).map(|d| d.len()), Ok(1 << 20));
+        assert_eq!(of((1 << 20) - 1), Err(more((1 << 20) - 1)));
+        assert_eq!(of(64), Err(more(64)));
+    }
+}
