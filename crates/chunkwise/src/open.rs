@@ -40,6 +40,11 @@ fn listed(attributes: &serde_json::Map<String, serde_json::Value>, key: &str) ->
     text.split_whitespace().map(|n| n.trim_end_matches(':').to_string()).collect()
 }
 
+/// True if a name can be that of an array beside another one.
+fn is_key(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(|c: char| c == '/' || c.is_control())
+}
+
 impl Opener {
     /// A stored array with its coordinates.
     pub fn array(&mut self, location: &Location) -> Result<Array, Error> {
@@ -61,7 +66,7 @@ impl Opener {
         let mut coords: Coords = Vec::new();
         for (i, name) in names.iter().enumerate() {
             let Some(group) = &group else { break };
-            if coords.iter().any(|c| c.name == *name) || name.contains('/') || name.is_empty() {
+            if coords.iter().any(|c| c.name == *name) || !is_key(name) {
                 continue;
             }
             let at = group.join(name);
@@ -69,7 +74,7 @@ impl Opener {
             let Some(c) = self.coord(&at, i < indices)? else { continue };
             let bounds = listed(&c.attributes, "bounds").into_iter().next();
             coords.push(c.clone());
-            let bounds = bounds.map(|b| self.coord(&group.join(&b), false)).transpose()?.flatten();
+            let bounds = bounds.filter(|b| is_key(b)).map(|b| self.coord(&group.join(&b), false)).transpose()?.flatten();
             if let Some(b) = bounds.filter(|b| b.dims.starts_with(&c.dims)) {
                 coords.push(Arc::new(Coord { bounds: b.dims.len() > c.dims.len(), ..(*b).clone() }));
             }

@@ -78,7 +78,7 @@ impl From<PipelineError> for LoadError {
 
 /// Tasks at once that a plan is made for: the processors of this machine.
 pub fn default_workers() -> u64 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(chunkwise_plan::MAX_WORKERS)
 }
 
 /// The default of `allowed_mem`.

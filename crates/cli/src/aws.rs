@@ -1,7 +1,7 @@
 //! `submit`, `status`, `logs` and `cancel`: runs without a machine of one's own.
 
 use crate::failure::Said;
-use crate::out::{out, outln};
+use crate::out::{errln, out, outln};
 use chunkwise::ByteSize;
 use chunkwise::executor::function::Mode;
 use chunkwise_aws::{Aws, AwsError, AwsOptions, Deployment, RunStatus, State, Submission};
@@ -141,7 +141,7 @@ fn wait(aws: &Aws, deployment: &Deployment, run: &str) -> Result<RunStatus, Repo
     let mut planned = false;
     let seen = &mut |s: &RunStatus| {
         if let Some(plan) = s.plan.as_ref().filter(|_| !planned) {
-            eprintln!("planned: {plan}");
+            errln!("planned: {plan}");
             planned = true;
         }
     };
@@ -170,7 +170,7 @@ pub(crate) fn submit(args: &SubmitArgs, as_json: bool) -> Outcome {
     }
     if args.wait {
         let status = wait(&aws, &deployment, &run)?;
-        eprint!("{}", legible(&status));
+        errln!("{}", legible(&status).trim_end());
         told(&status, as_json)?;
     }
     Ok(())
@@ -204,7 +204,7 @@ pub(crate) fn logs(args: &RunArgs, as_json: bool) -> Outcome {
     })
     .map_err(say)?;
     if lines == 0 {
-        eprintln!("there are no lines yet; CloudWatch has them some seconds after they were written");
+        errln!("there are no lines yet; CloudWatch has them some seconds after they were written");
     }
     Ok(())
 }

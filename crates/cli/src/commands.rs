@@ -2,7 +2,7 @@
 
 use crate::cost::{self, CostArgs};
 use crate::failure::{SIGNAL, Said, refuse, say};
-use crate::out::{out, outln};
+use crate::out::{errln, out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
 use chunkwise::Session;
@@ -46,7 +46,7 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
         LoadError::Other(e) => say(e),
     })?;
     for note in &pipeline.notes {
-        eprintln!("note: {note}");
+        errln!("note: {note}");
     }
     let plan = pipeline.plan().map_err(say)?;
     Ok((plan, Some(pipeline)))
@@ -101,8 +101,8 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
         .map_err(|e| Report::new(Said::Run(e, plan.stages.iter().map(|s| s.name.clone()).collect())))?;
     if !flags.json && report.usage.is_some() {
         match cost::compared(&plan, &report) {
-            Ok(c) => eprintln!("{}", c.summary()),
-            Err(e) => eprintln!("what it cost is not known: {e}"),
+            Ok(c) => errln!("{}", c.summary()),
+            Err(e) => errln!("what it cost is not known: {e}"),
         }
     }
     if flags.json {

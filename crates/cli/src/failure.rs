@@ -265,7 +265,7 @@ fn code(class: &str) -> u8 {
 fn json(report: &Report) -> Value {
     let f = facts(report);
     let mut error = json!({
-        "kind": f.kind, "class": f.class, "message": report.to_string(), "where": f.place, "exit_code": code(f.class),
+        "kind": f.kind, "class": f.class, "message": crate::text::message(&report.to_string()), "where": f.place, "exit_code": code(f.class),
         "resumable": f.resumable,
     });
     if let Some(hint) = f.hint {
@@ -281,7 +281,7 @@ fn json(report: &Report) -> Value {
 
 /// Says what went wrong: on standard error for people, and for programs on standard output.
 pub(crate) fn report(report: &Report, as_json: bool) -> ExitCode {
-    eprintln!("{report:?}");
+    crate::out::write_report(report);
     if as_json {
         crate::out::outln!("{}", json(report));
     }
@@ -304,6 +304,11 @@ pub(crate) fn command_line(e: &clap::Error) -> ExitCode {
         }
         crate::out::outln!("{}", json!({ "error": error }));
     }
-    let _ = e.print();
-    ExitCode::from(if e.use_stderr() { REFUSED } else { 0 })
+    let printed = e.print();
+    ExitCode::from(match e.use_stderr() {
+        true => REFUSED,
+        // Help that nobody could read is none.
+        false if printed.is_err_and(|e| e.kind() != std::io::ErrorKind::BrokenPipe) => FAILED,
+        false => 0,
+    })
 }

@@ -11,6 +11,7 @@ mod info;
 mod out;
 mod progress;
 mod show;
+mod text;
 mod worker;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -90,8 +91,11 @@ fn percent(text: &str) -> Result<f64, String> {
     n.filter(|n| (0.0..=100.0).contains(n)).ok_or_else(|| "write a number from 0 to 100".into())
 }
 
+/// As many as a plan may have.
+const MAX_WORKERS: u64 = chunkwise::plan::MAX_WORKERS;
+
 fn workers(text: &str) -> Result<u64, String> {
-    text.parse().ok().filter(|n| (1..=65536).contains(n)).ok_or_else(|| "write an integer from 1 to 65536".into())
+    text.parse().ok().filter(|n| (1..=MAX_WORKERS).contains(n)).ok_or_else(|| format!("write an integer from 1 to {MAX_WORKERS}"))
 }
 
 pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
@@ -248,7 +252,7 @@ enum Command {
 fn report_errors_legibly() {
     let hook = miette::set_hook(Box::new(|_| {
         let options = miette::MietteHandlerOpts::new().wrap_lines(std::io::stderr().is_terminal()).break_words(false);
-        Box::new(options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation).build())
+        Box::new(text::Handler(options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation).build()))
     }));
     debug_assert!(hook.is_ok(), "nothing else sets the hook");
 }
@@ -291,7 +295,11 @@ fn main() -> ExitCode {
     };
     chunkwise::storage::one_codec_thread();
     report_errors_legibly();
-    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
     let json = cli.json;
     if let Err(e) = chunkwise::storage::allow(&cli.allow) {
         return failure::report(&failure::refuse!("{e}"), json);

@@ -1,26 +1,75 @@
-//! Standard output that somebody may stop reading: `chunkwise plan p.yaml | head`.
+//! Standard output that somebody may stop reading: `chunkwise plan p.yaml | head`; and standard error that may be full. Text of others is made
+//! safe for a terminal on the way.
 
-use std::io::{ErrorKind, Write};
+use crate::text::Safely;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nobody reads any more.
 static GONE: AtomicBool = AtomicBool::new(false);
 
-/// Writes to standard output. A reader that has gone has seen what it wanted: the command goes on without it, and ends as it would
-/// have ended. Other errors end it with a message.
-pub fn write(text: std::fmt::Arguments<'_>) {
-    if gone() {
-        return;
+/// Writes text to bytes, and keeps the error that there was.
+struct Bytes<W> {
+    to: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> std::fmt::Write for Bytes<W> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.to.write_all(text.as_bytes()).map_err(|e| {
+            self.failed = Some(e);
+            std::fmt::Error
+        })
     }
-    let mut out = std::io::stdout().lock();
-    match out.write_fmt(text).and_then(|()| out.flush()) {
+}
+
+fn safely(to: impl Write, text: std::fmt::Arguments<'_>) -> io::Result<()> {
+    let mut bytes = Bytes { to, failed: None };
+    let written = Safely(&mut bytes).write_fmt(text);
+    match bytes.failed {
+        Some(e) => Err(e),
+        None if written.is_err() => Err(ErrorKind::Other.into()),
+        None => bytes.to.flush(),
+    }
+}
+
+/// A reader that has gone has seen what it wanted: the command goes on without it, and ends as it would have ended. Other errors end it with a
+/// message.
+fn wrote(result: io::Result<()>) {
+    match result {
         Ok(()) => {}
         Err(e) if e.kind() == ErrorKind::BrokenPipe => GONE.store(true, Ordering::Relaxed),
         Err(e) => {
-            eprintln!("standard output cannot be written: {e}");
+            errln!("standard output cannot be written: {e}");
             std::process::exit(1);
         }
     }
+}
+
+/// Writes to standard output.
+pub fn write(text: std::fmt::Arguments<'_>) {
+    if !gone() {
+        wrote(safely(io::stdout().lock(), text));
+    }
+}
+
+/// Writes to standard output what has colours, and no text of others that is not [`crate::text::safe`].
+pub fn write_picture(text: &str) {
+    if !gone() {
+        let mut out = io::stdout().lock();
+        wrote(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    }
+}
+
+/// Writes to standard error. Where that is full or closed, there is nobody to tell.
+pub fn write_error(text: std::fmt::Arguments<'_>) {
+    let _ = safely(io::stderr().lock(), text);
+}
+
+/// Writes a report to standard error, which is safe and may have colours.
+pub fn write_report(report: &miette::Report) {
+    let _ = writeln!(io::stderr().lock(), "{report:?}");
 }
 
 /// True once nobody reads standard output any more; a command that only writes may end then.
@@ -38,4 +87,9 @@ macro_rules! outln {
     ($($text:tt)*) => { $crate::out::write(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-pub(crate) use {out, outln};
+/// As `eprintln!`, without a panic if nobody reads.
+macro_rules! errln {
+    ($($text:tt)*) => { $crate::out::write_error(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+pub(crate) use {errln, out, outln};

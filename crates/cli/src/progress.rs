@@ -202,7 +202,7 @@ fn duration(seconds: f64) -> String {
 
 /// Writes a line to standard error at once: `eprintln!` writes its parts, between which there may be those of other processes.
 fn say(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", crate::text::message(text)).as_bytes());
 }
 
 #[cfg(test)]

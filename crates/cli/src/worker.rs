@@ -71,7 +71,7 @@ pub(crate) fn worker(args: &WorkerArgs) -> ! {
     let exit = match run(args) {
         Ok(exit) => exit,
         Err(e) => {
-            eprintln!("{e}");
+            crate::out::errln!("{}", crate::text::message(&e.to_string()));
             Exit::from(&e)
         }
     };

@@ -13,6 +13,9 @@ use chunkwise_types::{ByteSize, StoreOptions, secret_field};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+/// Workers, at most: as many as a plan may have.
+const MAX_WORKERS: i128 = 4096;
+
 /// The format of a pipeline file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -495,8 +498,8 @@ impl Reader<'_> {
                 "executor" => spec.executor = Some(self.string(v, "'executor'")?),
                 "executor_options" => spec.executor_options = self.executor_options(v)?,
                 _ => match v.data {
-                    Data::Int(n @ 1..=65536) => spec.workers = Some(Spanned::new(n as usize, v.span.clone())),
-                    _ => return Err(self.error(&v.span, "'workers' must be an integer from 1 to 65536", "this value")),
+                    Data::Int(n @ 1..=MAX_WORKERS) => spec.workers = Some(Spanned::new(n as usize, v.span.clone())),
+                    _ => return Err(self.error(&v.span, format!("'workers' must be an integer from 1 to {MAX_WORKERS}"), "this value")),
                 },
             }
         }

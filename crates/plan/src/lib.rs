@@ -30,3 +30,4 @@ pub use format::{
 };
 pub use labels::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
 pub use v2::{Order, V2};
+pub use validate::MAX_WORKERS;

@@ -10,8 +10,8 @@ const MAX_STEPS: usize = 100_000;
 const MAX_STREAM: u64 = 1 << 24;
 /// Tasks of all stages together: a run keeps a bit for each.
 const MAX_TASKS: u64 = 1 << 30;
-/// Threads.
-const MAX_WORKERS: u64 = 4096;
+/// Workers of a plan, at most: threads.
+pub const MAX_WORKERS: u64 = 4096;
 /// Bytes of a stored chunk.
 const MAX_CHUNK: u64 = 1 << 40;
 /// Bytes of an array; an axis of length 0 does not make room for longer ones.

@@ -1,6 +1,7 @@
 //! Numbers, coordinates and ticks.
 
 use super::select::Kept;
+use crate::text::safe;
 use chunkwise::kernels::{Block, cast};
 use chunkwise::ops::calendar::{DateTime, decode};
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, open_array};
@@ -87,7 +88,7 @@ impl Axis {
     pub fn new(at: &Location, meta: &ArrayMeta, kept: &Kept) -> Axis {
         let found = at.parent().and_then(|g| read(&g, &kept.name, *meta.shape.get(kept.axis)?));
         let Some((coordinate, all)) = found else {
-            return Axis { title: kept.name.clone(), upwards: false, values: Values::Index, start: kept.start, len: kept.len };
+            return Axis { title: safe(&kept.name).into_owned(), upwards: false, values: Values::Index, start: kept.start, len: kept.len };
         };
         let text = |key: &str| coordinate.attributes.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_string();
         let (units, name) = (text("units"), kept.name.to_lowercase());
@@ -100,7 +101,7 @@ impl Axis {
             _ => kept.name.clone(),
         };
         let values = times.map_or(Values::Numbers(part, units), Values::Times);
-        Axis { title, upwards, values, start: kept.start, len: kept.len }
+        Axis { title: safe(&title).into_owned(), upwards, values, start: kept.start, len: kept.len }
     }
 
     fn degrees(v: f64, units: &str) -> String {

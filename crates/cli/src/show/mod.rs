@@ -13,7 +13,8 @@ mod terminal;
 pub(crate) use colours::SCALES;
 
 use crate::failure::{refuse, say};
-use crate::out::{out, outln};
+use crate::out::outln;
+use crate::text::safe;
 use chunkwise::storage::{ArrayMeta, Location, open_array};
 use colours::Scale;
 use figure::Subject;
@@ -168,10 +169,11 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
         None => Scale::new(if lengths.len() == 1 { "viridis" } else { &args.colors }, range.unwrap_or((0.0, 0.0)), false),
     };
     let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
+    let units = units(&meta).map(safe);
     let subject = Subject {
-        title: title(&at, &meta, &slice),
-        caption: caption(&cells, &slice),
-        units: units(&meta),
+        title: safe(&title(&at, &meta, &slice)).into_owned(),
+        caption: safe(&caption(&cells, &slice)).into_owned(),
+        units: units.as_deref(),
         cells: &cells,
         axes: &axes,
         scale: &scale,
@@ -185,7 +187,7 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
         Some(Format::Text) => text().into_bytes(),
         None if as_json => Vec::new(),
         None => {
-            out!("{}", text());
+            crate::out::write_picture(&text());
             return Ok(());
         }
     };
