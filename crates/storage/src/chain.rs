@@ -7,6 +7,7 @@
 use crate::codec::blosc_into;
 use crate::shard::ShardLayout;
 use crate::zstd;
+use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::Read;
@@ -61,9 +62,8 @@ impl Steps {
         Steps(codecs.bytes_to_bytes_codecs().iter().map(step).collect())
     }
 
-    /// Decodes all of them. `most` bytes can be right where the codecs do not say it.
-    pub fn decode<'a>(&self, data: Cow<'a, [u8]>, most: usize, options: &CodecOptions) -> Result<Cow<'a, [u8]>, String> {
-        let mut data = data;
+    /// Decodes all of them; what one gets is gone before the next one begins. `most` bytes can be right where the codecs do not say it.
+    pub fn decode(&self, mut data: Vec<u8>, most: usize, options: &CodecOptions) -> Result<Vec<u8>, String> {
         for step in self.0.iter().rev() {
             let most = match step.decoded {
                 BytesRepresentation::FixedSize(n) => usize::try_from(n).unwrap_or(usize::MAX),
@@ -71,12 +71,12 @@ impl Steps {
                 BytesRepresentation::UnboundedSize => most,
             };
             data = match step.how {
-                How::Gzip => Cow::Owned(limited(flate2::bufread::GzDecoder::new(&*data), most)?),
-                How::Zlib => Cow::Owned(limited(flate2::bufread::ZlibDecoder::new(&*data), most)?),
-                How::Bz2 => Cow::Owned(limited(bzip2::bufread::BzDecoder::new(&*data), most)?),
-                How::Zstd => Cow::Owned(zstd::decode_at_most(&data, most)?),
-                How::Blosc => Cow::Owned(blosc(&data, most)?),
-                How::Plain => step.codec.decode(data, &step.decoded, options).map_err(|e| e.to_string())?,
+                How::Gzip => limited(flate2::bufread::GzDecoder::new(&*data), most)?,
+                How::Zlib => limited(flate2::bufread::ZlibDecoder::new(&*data), most)?,
+                How::Bz2 => limited(bzip2::bufread::BzDecoder::new(&*data), most)?,
+                How::Zstd => zstd::decode_at_most(&data, most)?,
+                How::Blosc => blosc(&data, most)?,
+                How::Plain => step.codec.decode(Cow::Owned(data), &step.decoded, options).map_err(|e| e.to_string())?.into_owned(),
             };
         }
         Ok(data)
@@ -166,12 +166,12 @@ impl Chain {
     }
 
     /// Decodes a chunk; its size is to be checked.
-    pub fn decode(&self, data: &[u8], options: &CodecOptions) -> Result<Vec<u8>, String> {
-        let data = self.steps.decode(Cow::Borrowed(data), self.most, options)?;
+    pub fn decode(&self, data: Bytes, options: &CodecOptions) -> Result<Vec<u8>, String> {
+        let data = self.steps.decode(data.into(), self.most, options)?;
         let Some((shape, dtype, fill)) = self.made.last() else { return Err("it has no shape".into()) };
         let mut out = match &self.shard {
             Some(layout) => ArrayBytes::new_flen(layout.decode(&data)?),
-            None => self.elements.decode(data, shape, dtype, fill, options).map_err(|e| e.to_string())?,
+            None => self.elements.decode(Cow::Owned(data), shape, dtype, fill, options).map_err(|e| e.to_string())?,
         };
         for (codec, (shape, dtype, fill)) in self.arrays.iter().zip(&self.made).rev() {
             out = codec.decode(out, shape, dtype, fill, options).map_err(|e| e.to_string())?;

@@ -182,11 +182,11 @@ impl ChunkCodec {
                 self.decode_into(data, &mut out)?;
                 Ok(out)
             }
-            Kind::Chain => self.decode_chain(&data),
+            Kind::Chain => self.decode_chain(data),
         }
     }
 
-    fn decode_chain(&self, data: &[u8]) -> Result<Vec<u8>, String> {
+    fn decode_chain(&self, data: Bytes) -> Result<Vec<u8>, String> {
         let Some(chain) = &self.chain else { return Err("it has no codecs".into()) };
         let decoded = chain.decode(data, &self.options)?;
         // Chunks of shards are as in memory already.
@@ -205,7 +205,7 @@ impl ChunkCodec {
             Kind::Raw => return Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
             Kind::Blosc => blosc_into(&data, out)?,
             Kind::Zstd(_) => zstd::decode_into(&data, out)?,
-            Kind::Chain => out.copy_from_slice(&self.decode_chain(&data)?),
+            Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ use crate::{
 };
 use chunkwise_types::{DType, Region, Scalar, unravel, volume};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::sync::Arc;
 use zarrs::array::{Array, ArrayMetadata, ArraySubset, BytesRepresentation, CodecOptions};
 use zarrs::storage::store::MemoryStore;
@@ -224,7 +223,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
         if let Some(data) = data {
             let most = usize::try_from(limit.saturating_sub(used).min(MOST_OF_TEXTS)).unwrap_or(usize::MAX);
             let damaged = |detail| StorageError::Corrupt { array: location.to_string(), key: key.as_str().into(), detail };
-            let data = steps.decode(Cow::Borrowed(&data), most, &CodecOptions::default()).map_err(damaged)?.into_owned();
+            let data = steps.decode(data.into(), most, &CodecOptions::default()).map_err(damaged)?;
             used += data.len() as u64;
             let key = StoreKey::new(key.as_str()).map_err(|e| bad(e.to_string()))?;
             memory.set(&key, data.into()).map_err(|e| bad(e.to_string()))?;
