@@ -46,8 +46,11 @@ pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
     Ok(Some((file, meta)))
 }
 
+/// The bytes of a file, or how many they are if that is too many.
+pub(crate) type Bounded = std::result::Result<Vec<u8>, u64>;
+
 /// The bytes of a file, or its size if that is more than `most`, with what the system says of it; `None` if there is none.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(std::result::Result<Vec<u8>, u64>, Metadata)>> {
+pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(Bounded, Metadata)>> {
     let file = match File::open(path) {
         Err(e) if is_missing(&e) => return Ok(None),
         other => other?,
