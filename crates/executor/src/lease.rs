@@ -78,7 +78,9 @@ mod tests {
     #[test]
     fn who_was_replaced_says_so_and_leaves_the_note_alone() {
         let run = Location::parse("memory://lease/taken/run", None).unwrap();
-        let mut slept = Lease::take_as(Note { machine: "another".into(), renewed: 0, ..Note::mine() }, &run).unwrap().unwrap();
+        let mut note = Note::mine();
+        (note.machine, note.renewed) = ("another".into(), 0);
+        let mut slept = Lease::take_as(note, &run).unwrap().unwrap();
         let lease = Lease::take(&run).unwrap().unwrap();
         slept.renewed = Instant::now().checked_sub(RENEW * 2).unwrap();
         assert!(matches!(slept.beat(), Err(RunError::Running { .. })));

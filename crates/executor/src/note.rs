@@ -17,7 +17,7 @@ pub(crate) const STALE: u64 = 60;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
     /// The machine, this start of it, and the namespace of its process ids.
-    machine: String,
+    pub machine: String,
     pid: u32,
     /// When the process was started, in the kernel's ticks: ids are used again.
     started: Option<u64>,
