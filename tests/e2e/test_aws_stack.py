@@ -438,9 +438,21 @@ def test_throttled_invocations_are_tried_again(stack, local):
     same(stack, "throttled", local)
 
 
+def once(stack, name, event):
+    """A run in one invocation: how long that took, in seconds."""
+    found = stack.start(name, **event)
+    assert found["status"] == "SUCCEEDED", found["cause"]
+    (only,) = invocations(stack, name)
+    return only["seconds"]
+
+
 def test_what_is_not_finished_in_time_goes_on_in_the_next_invocation(stack, env, tmp_path):
     put_array(stack, tmp_path, "x.zarr", np.random.default_rng(1).random((8, 1 << 21)), (1, 1 << 21))
     function = stack.aws.client("lambda")
+
+    def limit(seconds):
+        function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=seconds)
+
     # Eight tasks in one range, which take a few seconds, however fast the machine is: a function's time is counted in whole ones.
     for times in (2, 4, 8, 16):
         steps = {f"x{i}": slow(f"x{i - 1}") for i in range(1, times + 1)}
@@ -451,25 +463,27 @@ outputs: {{"{stack.outputs["Results"]}/slow.zarr": {{array: x{times}, chunks: [1
 spec: {{allowed_mem: 200MB}}
 """
         event = {"document": document, "mode": "overwrite", "batch": 100}
-        found = stack.start(f"in-one-go-{times}", **event)
-        assert found["status"] == "SUCCEEDED", found["cause"]
-        (once,) = invocations(stack, f"in-one-go-{times}")
-        if once["seconds"] > 4:
+        if once(stack, f"in-one-go-{times}", event) > 4:
             break
     expected = stack.objects(stack.outputs["Bucket"], "results/slow.zarr")
-    timeout = max(2, math.ceil(0.6 * once["seconds"]))
-    function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=timeout)
-    try:
-        found = stack.start("piece-by-piece", **event)
-        # Two tasks, of which none has enough time, however often it is tried.
-        function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=max(1, round(0.4 * once["seconds"])))
-        file = tmp_path / "slow.yaml"
-        file.write_text(document.replace("[1, -1]", "[4, -1]").replace("slow.zarr", "too-slow.zarr"))
-        chunkwise("submit", file, "--wait", "--allowed-mem", "520MB", env=env).failed(("finished none of its tasks", "timed out"))
-    finally:
-        function.update_function_configuration(FunctionName=stack.outputs["Function"], Timeout=60)
+    file = tmp_path / "slow.yaml"
+    file.write_text(document.replace("[1, -1]", "[4, -1]").replace("slow.zarr", "too-slow.zarr"))
+    # A machine with other work may be faster or slower a moment later: then it is measured again.
+    for attempt in range(4):
+        seconds = once(stack, f"again-{attempt}", event)
+        try:
+            limit(max(2, math.ceil(0.6 * seconds)))
+            found = stack.start(f"piece-by-piece-{attempt}", **event)
+            # Two tasks, of which none has enough time, however often it is tried.
+            limit(max(1, round(0.4 * seconds)))
+            too_slow = chunkwise("submit", file, "--wait", "--overwrite", "--allowed-mem", "520MB", env=env)
+        finally:
+            limit(60)
+        if found["status"] == "SUCCEEDED" and len(invocations(stack, f"piece-by-piece-{attempt}")) >= 2 and too_slow.code:
+            break
     assert found["status"] == "SUCCEEDED", found["cause"]
-    assert 2 <= len(invocations(stack, "piece-by-piece")) <= 8
+    assert 2 <= len(invocations(stack, f"piece-by-piece-{attempt}")) <= 8
+    too_slow.failed(("finished none of its tasks", "timed out"))
     assert stack.objects(stack.outputs["Bucket"], "results/slow.zarr") == expected
 
 
