@@ -161,6 +161,25 @@ def test_changed_while_it_is_read(tmp_path, executor, change):
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(read_array(tmp_path / "in.zarr")), rtol=1e-12)
 
 
+@pytest.mark.parametrize("what", ["times", "rights"])
+def test_odd_times_are_no_change(tmp_path, what):
+    """Archives bring times from the future; backups change who may read files, and how many names they have."""
+    path, x = prepare(tmp_path)
+    files = sorted(p for p in (tmp_path / "in.zarr").rglob("*") if p.is_file())
+    if what == "times":
+        soon = time.time_ns() + 1_500_000_000
+        for k, file in enumerate(files):
+            os.utime(file, ns=(soon, soon + k % 7 * 3600 * 10**9))
+        time.sleep(0.1)
+    with Run("run", path, *MEM, "--workers", "1") as run:
+        run.until(lambda: len(chunks(tmp_path)) > 20)
+        for k, file in enumerate(files if what == "rights" else []):
+            file.chmod(0o640)
+            os.link(file, tmp_path / f"backup-{k}")
+        run.ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x), rtol=1e-12)
+
+
 def test_what_is_appended_meanwhile_is_no_change(tmp_path):
     path, x = prepare(tmp_path)
     with Run("run", path, *MEM, "--workers", "1") as run:

@@ -22,7 +22,7 @@ pub struct Stamp {
 impl Stamp {
     /// Of a file.
     pub(crate) fn of_file(meta: &std::fs::Metadata) -> Stamp {
-        Stamp { size: meta.len(), modified: modified(meta), etag: None }
+        Stamp { size: meta.len(), modified: said(meta), etag: None }
     }
 
     /// Of an object elsewhere.
@@ -49,10 +49,28 @@ pub fn now() -> u64 {
     nanoseconds(SystemTime::now())
 }
 
-/// When a file was written. Copies may keep that time; then it is when the file was made.
-pub(crate) fn modified(meta: &std::fs::Metadata) -> u64 {
+/// When a file was written, as it says. Copies may keep that time; then it is when the file was made.
+fn said(meta: &std::fs::Metadata) -> u64 {
     let of = |time: std::io::Result<SystemTime>| time.map_or(0, nanoseconds);
     of(meta.modified()).max(of(meta.created()))
+}
+
+/// When a file was written. Archives may bring times from the future, which the system's own time of the last change gives away.
+pub(crate) fn modified(meta: &std::fs::Metadata) -> u64 {
+    said(meta).min(changed(meta))
+}
+
+/// When the system changed a file last, be it its bytes or who may read it.
+#[cfg(unix)]
+fn changed(meta: &std::fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let (seconds, rest) = (meta.ctime(), meta.ctime_nsec());
+    u64::try_from(seconds).ok().and_then(|s| s.checked_mul(1_000_000_000)?.checked_add(u64::try_from(rest).ok()?)).unwrap_or(u64::MAX)
+}
+
+#[cfg(not(unix))]
+fn changed(_: &std::fs::Metadata) -> u64 {
+    u64::MAX
 }
 
 /// The clocks of object stores may differ from ours by so much, in nanoseconds, and they tell whole seconds.
@@ -101,10 +119,11 @@ impl InputWatch {
     pub(crate) fn check(&self, store: &Store, key: &str, modified: u64) -> Result<(), StorageError> {
         let since = self.since.load(Ordering::Relaxed);
         let slack = if store.is_remote() { CLOCKS } else { 0 };
-        match modified.checked_sub(since.saturating_add(slack)) {
-            None | Some(0) => Ok(()),
-            Some(_) => Err(changed_after(store, key, modified - since)),
+        // What is of the future was not written just now.
+        if modified <= since.saturating_add(slack) || modified > now().saturating_add(slack) {
+            return Ok(());
         }
+        Err(changed_after(store, key, modified - since))
     }
 }
 

@@ -210,7 +210,7 @@ fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>),
         };
         if !elsewhere.iter().any(|v| variable(v).is_some()) && !machine() {
             return Err("there are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with keys in \
-                 ~/.aws/credentials, or, for public data, anonymous: true in the storage options (AWS_SKIP_SIGNATURE=true)"
+                 ~/.aws/credentials, or, for public data, AWS_SKIP_SIGNATURE=true (or anonymous: true in the storage options, and --allow anonymous)"
                 .into());
         }
     }
@@ -263,7 +263,7 @@ fn gs(bucket: &str, o: &StoreOptions) -> Opened {
         && !machine_answers("GET /computeMetadata/v1/ HTTP/1.1\r\nHost: metadata.google.internal\r\nMetadata-Flavor: Google")
     {
         return Err("there are no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, run `gcloud auth \
-             application-default login`, or, for public data, set anonymous: true in the storage options (GOOGLE_SKIP_SIGNATURE=true)"
+             application-default login`, or, for public data, set GOOGLE_SKIP_SIGNATURE=true (or anonymous: true in the storage options, and --allow anonymous)"
             .into());
     }
     let endpoint = o.endpoint.clone().or_else(|| b.get_config_value(&GoogleConfigKey::BaseUrl));
@@ -305,7 +305,7 @@ fn az(container: &str, o: &StoreOptions) -> Opened {
     {
         return Err("there are no Azure credentials: set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY or AZURE_STORAGE_TOKEN, the \
              variables of a service principal (AZURE_STORAGE_CLIENT_ID, ..._CLIENT_SECRET, ..._TENANT_ID), AZURE_USE_AZURE_CLI=true, or, \
-             for public data, anonymous: true in the storage options"
+             for public data, anonymous: true in the storage options, and --allow anonymous"
             .into());
     }
     let endpoint = o.endpoint.clone().or_else(|| get(&b, K::Endpoint));

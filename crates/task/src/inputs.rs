@@ -10,6 +10,9 @@ use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, has_gr
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
+/// The clock of a store may be ahead of ours by so much, in nanoseconds; what is later than that has a time that means nothing.
+const CLOCKS: u64 = 300_000_000_000;
+
 /// The inputs of a run when it began.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +63,8 @@ impl Inputs {
 
     /// Whatever was written after this does not belong to what the run reads. The metadata tells the time by the clock of its store.
     fn since(&self, name: &str) -> u64 {
-        self.arrays.get(name).map_or(self.began, |s| s.modified.max(self.began))
+        let ahead = |s: &Stamp| s.modified.checked_sub(self.began).is_some_and(|by| by < CLOCKS);
+        self.arrays.get(name).filter(|s| ahead(s)).map_or(self.began, |s| s.modified)
     }
 
     /// The chunks of each input that were written since the run began; from now on they belong to what it reads.
