@@ -11,7 +11,7 @@ use crate::worker::{Answer, REPORTS};
 use crate::{RunError, run_folder};
 use chunkwise_plan::ArrayRole;
 use chunkwise_storage::{Location, Store};
-use chunkwise_task::TaskContext;
+use chunkwise_task::{Inputs, TaskContext};
 use std::cmp::Reverse;
 
 /// Batches of all stages together, at most: a state machine carries them in a document of 256 KiB.
@@ -83,7 +83,8 @@ fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
 /// When a chunk is missing: nothing is published of that output, and the message says to resume.
 pub fn finish(ctx: &TaskContext) -> Result<Vec<String>, RunError> {
     let mut urls = Vec::new();
-    publish(ctx, &Sums::new(&ctx.plan), &mut |url| urls.push(url.to_string()))?;
+    let inputs = Inputs::of_run(ctx)?;
+    publish(ctx, &Sums::new(&ctx.plan), inputs.as_ref(), &mut |url| urls.push(url.to_string()))?;
     Ok(urls)
 }
 

@@ -13,7 +13,7 @@ use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, inputs, replace, resume, run_folder};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::{Store, at_once, check_readable, check_writable};
+use chunkwise_storage::{StorageError, Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -98,6 +98,8 @@ pub(crate) struct Begun {
     pub note: Option<String>,
     /// The right to write to the outputs, of a run with a driver.
     pub claims: Option<Claims>,
+    /// The inputs as they were.
+    pub inputs: Inputs,
 }
 
 /// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
@@ -156,7 +158,8 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
     let resumed = resume && (store.get(run_folder::PLAN)?.is_some() || !store.list(REPORTS)?.is_empty());
     let mut note = None;
-    let claims;
+    let (claims, inputs);
+    let mut files = vec![run_folder::marker(&ctx.run_dir)];
     let (done, have) = if resumed {
         permitted(ctx)?;
         replace::check_apart(&ctx.plan)?;
@@ -164,7 +167,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
         let (done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
-        inputs::go_on(ctx, &done, &mut have)?;
+        inputs = inputs::go_on(ctx, &done, &mut have)?;
         (done, have)
     } else {
         let names = outputs(ctx);
@@ -195,7 +198,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         groups::check(&ctx.plan, overwrite)?;
         let replaced = replace::look(ctx, &replaced)?;
         replace::check_apart(&ctx.plan)?;
-        let inputs = inputs::look(ctx)?;
+        inputs = inputs::look(ctx)?;
         claims = claim(ctx, driven)?;
         // Another run may have ended since they were looked at.
         for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
@@ -209,33 +212,46 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         }
         // And what is left of another run of this plan.
         run_folder::clear(&ctx.run_dir)?;
-        inputs.keep(ctx)?;
+        files.push((Inputs::OBJECT, inputs.bytes()));
         inputs.watch(ctx);
         (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
     };
-    replace::abort_uploads(ctx)?;
-    run_folder::mark(&ctx.run_dir)?;
     // Before there is a run that could be resumed: it has something to delete at its end.
     if overwrite {
-        store.put(OVERWRITES, &b"{}"[..])?;
+        files.push((OVERWRITES, b"{}".to_vec()));
     }
-    store.put(run_folder::PLAN, serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
     if !definitions.is_empty() {
-        store.put(DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default())?;
+        files.push((DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default()));
     }
-    Ok(Begun { done, have, resumed, note, claims })
+    // `None`: what nobody has any use for.
+    let first: Vec<_> = files.iter().map(Some).chain([None]).collect();
+    let written = at_once(&first, |file| match file {
+        Some((key, data)) => store.put(key, &data[..]),
+        None => replace::abort_uploads(ctx),
+    });
+    written.into_iter().collect::<Result<(), StorageError>>()?;
+    store.put(run_folder::PLAN, serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
+    Ok(Begun { done, have, resumed, note, claims, inputs })
 }
 
 /// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
-/// coordinates and metadata of their groups.
-pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+/// coordinates and metadata of their groups. `inputs` are those of the run when it began, if they are known.
+pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, inputs: Option<&Inputs>, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
     let names = outputs(ctx);
-    let before: Vec<Option<&str>> = names.iter().copied().map(Some).chain([None]).collect();
-    if let Some(inputs) = Inputs::of_run(ctx)? {
-        inputs.check_end(ctx).map_err(unusable)?;
+    // What is looked at and written at once: the inputs, the checksums, each output.
+    enum Before<'n> {
+        Inputs,
+        Checksums,
+        Output(&'n str),
     }
+    let before: Vec<Before<'_>> =
+        [Before::Inputs, Before::Checksums].into_iter().chain(names.iter().copied().map(Before::Output)).collect();
     let ready = at_once(&before, |what| {
-        let Some(name) = what else { return checksums::write_outputs(ctx, sums).map(|()| None) };
+        let name = match what {
+            Before::Inputs => return inputs.map_or(Ok(()), |i| i.check_end(ctx)).map(|()| None).map_err(unusable),
+            Before::Checksums => return checksums::write_outputs(ctx, sums).map(|()| None),
+            Before::Output(name) => name,
+        };
         let (stored, unfinished) = ctx.array(name).count_stored()?;
         let missing = ctx.plan.arrays[*name].grid.count().saturating_sub(stored);
         if missing > 0 {
@@ -293,7 +309,7 @@ impl Driver {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
         let begun = begin(ctx, true, options.resume, options.overwrite, &options.definitions)?;
-        let Begun { done, have, resumed, note, claims } = begun;
+        let Begun { done, have, resumed, note, claims, inputs } = begun;
         lease.claims = claims;
         let mut log = Log::open(&ctx.run_dir, !resumed)?;
         if let Some(journal) = log.journal() {
@@ -331,7 +347,7 @@ impl Driver {
             RunError::Task { source, .. } => RunError::Task { source, outputs: replace::urls_with_kept(ctx) },
             other => other,
         })?;
-        publish(ctx, &sums, &mut |url| {
+        publish(ctx, &sums, Some(&inputs), &mut |url| {
             report.outputs.push(url.to_string());
             events(&Event::ArrayPublished { url: url.to_string() });
         })?;

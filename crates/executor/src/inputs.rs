@@ -32,7 +32,7 @@ pub(crate) fn look(ctx: &TaskContext) -> Result<Inputs, RunError> {
 ///
 /// # Errors
 /// When a finished task has read a chunk that was written since, or an input is another array or none.
-pub(crate) fn go_on(ctx: &TaskContext, done: &[Done], have: &mut Reports) -> Result<(), RunError> {
+pub(crate) fn go_on(ctx: &TaskContext, done: &[Done], have: &mut Reports) -> Result<Inputs, RunError> {
     let anything = !have.is_empty() || done.iter().any(|d| d.count() > 0);
     let inputs = match Inputs::of_run(ctx)?.filter(|_| anything) {
         Some(mut inputs) => {
@@ -52,7 +52,7 @@ pub(crate) fn go_on(ctx: &TaskContext, done: &[Done], have: &mut Reports) -> Res
         }
     };
     inputs.watch(ctx);
-    Ok(())
+    Ok(inputs)
 }
 
 /// Refuses chunks of an input that finished tasks have read, and forgets what unfinished ones have made of them.

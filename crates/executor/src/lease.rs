@@ -64,6 +64,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Who finds no lease must find no claims.
+        drop(self.claims.take());
         // One that was taken over is another driver's.
         if matches!(self.taken(), Ok(None)) {
             let _ = self.store.delete(&self.key);

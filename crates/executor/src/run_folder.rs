@@ -76,10 +76,10 @@ pub fn kind(run: &Location) -> Result<FolderKind, StorageError> {
     Ok(if planned { FolderKind::Unmarked } else { FolderKind::Other })
 }
 
-/// Makes the folder of a run known as one.
-pub(crate) fn mark(run: &Location) -> Result<(), StorageError> {
+/// The object that makes the folder of a run known as one.
+pub(crate) fn marker(run: &Location) -> (&'static str, Vec<u8>) {
     let marker = Marker { format: FORMAT.into(), run: run.name().into(), version: env!("CARGO_PKG_VERSION").into() };
-    Store::open(run)?.put(MARKER, serde_json::to_vec(&marker).unwrap_or_default())
+    (MARKER, serde_json::to_vec(&marker).unwrap_or_default())
 }
 
 /// True for a key that a run can have written.
@@ -99,6 +99,9 @@ fn is_ours(key: &str, intermediates: &[String]) -> bool {
 /// Deletes what a run has written into its folder.
 fn delete(run: &Location) -> Result<Cleaned, StorageError> {
     let store = Store::open(run)?;
+    if store.everything()?.is_empty() {
+        return Ok(Cleaned::default());
+    }
     // Of a plan that cannot be read any more it is not known how its intermediates are called.
     let plan = store.get(PLAN)?.and_then(|text| Plan::from_json(&String::from_utf8_lossy(&text)).ok());
     let intermediates = plan.iter().flat_map(|p| p.arrays.values()).filter(|a| a.role == ArrayRole::Intermediate);

@@ -406,7 +406,11 @@ impl Store {
             let update = object_store::PutOptions::from(object_store::PutMode::Update(version));
             match self.remote.store.put_opts(&path, payload(), update).await {
                 Ok(_) => Ok(true),
-                Err(object_store::Error::Precondition { .. } | object_store::Error::NotFound { .. }) => Ok(false),
+                Err(
+                    object_store::Error::Precondition { .. }
+                    | object_store::Error::AlreadyExists { .. }
+                    | object_store::Error::NotFound { .. },
+                ) => Ok(false),
                 Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
                     self.remote.store.put(&path, payload()).await.map(|_| true)
                 }

@@ -53,7 +53,12 @@ impl Inputs {
     /// # Errors
     /// When storage fails.
     pub fn keep(&self, ctx: &TaskContext) -> Result<(), StorageError> {
-        Store::open(&ctx.run_dir)?.put(Self::OBJECT, serde_json::to_vec_pretty(self).unwrap_or_default())
+        Store::open(&ctx.run_dir)?.put(Self::OBJECT, self.bytes())
+    }
+
+    /// What [`Inputs::OBJECT`] holds.
+    pub fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
     /// From now on, tasks of this process refuse what was written since.
