@@ -42,12 +42,12 @@ def kill_in_a_write(folder, process, pids):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "the run ended before a worker could be killed in a write"
-        if not unfinished(folder):
+        if not [name for name in unfinished(folder) if ".chunkwise-" not in name]:
             continue
         alive = pids()
         for pid in alive:
             os.kill(pid, signal.SIGSTOP)
-        if left := unfinished(folder):
+        if left := [name for name in unfinished(folder) if ".chunkwise-" not in name]:
             for pid in alive:
                 os.kill(pid, signal.SIGKILL)
             return left

@@ -119,12 +119,14 @@ pub(crate) fn sweep(folder: &Path, whole: bool) -> Result<()> {
     let mut walk = WalkDir::new(folder).min_depth(1).into_iter();
     while let Some(entry) = walk.next() {
         let Some(entry) = walked(entry).transpose()? else { continue };
+        let name = entry.file_name().to_str();
+        // Claims may be written at any time, also elsewhere.
+        let claim = name.is_some_and(|name| name.starts_with(".chunkwise-"));
         let left = |(on, pid): (u64, u32)| {
+            let dead = pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists();
             // What another machine writes now is there already: this is asked for when everything is.
-            whole || on != machine() || (pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists())
+            if claim { on == machine() && dead } else { whole || on != machine() || dead }
         };
-        // Claims are written while the array is.
-        let name = entry.file_name().to_str().filter(|name| !name.starts_with(".chunkwise-"));
         if name.and_then(owner).is_some_and(left) {
             if entry.file_type().is_dir() {
                 walk.skip_current_dir();
