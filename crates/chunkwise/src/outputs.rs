@@ -18,6 +18,7 @@ pub(crate) fn requests(doc: &Document, output: &Output, value: Value, base: &Pat
     let span = output.array.span.clone();
     let url =
         Location::parse(&output.url.value, Some(base)).map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "this output"))?;
+    url.check_not_root().map_err(|e| doc.error(output.url.span.clone(), e.to_string(), "choose another place"))?;
     if url.as_str().starts_with("http") {
         let e = doc.error(output.url.span.clone(), "http and https URLs can only be read", "this output");
         return Err(e.with_help("write to a folder, s3://, gs:// or az://").into());

@@ -57,10 +57,7 @@ impl ArrayIo {
     fn of(store: Store, location: &Location, meta: &ArrayMeta, cache: Option<Arc<MemoryTier>>) -> Result<ArrayIo, StorageError> {
         let url = location.to_string();
         let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
-        if location.local_path().is_some_and(|p| p.parent().is_none()) {
-            let problem = "the root of the file system is no place for an array; name a folder".into();
-            return Err(StorageError::Url { url: "/".into(), problem });
-        }
+        location.check_not_root()?;
         for a in &meta.grid.0 {
             match a {
                 AxisChunks::Regular { size: 1.., .. } => {}

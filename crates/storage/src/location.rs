@@ -114,7 +114,20 @@ impl Location {
 
     /// The path, if it is on this machine.
     pub fn local_path(&self) -> Option<PathBuf> {
-        self.url.strip_prefix("file://").map(PathBuf::from)
+        // The root is what is left without its slash; an empty path would be the current folder.
+        self.url.strip_prefix("file://").map(|path| PathBuf::from(if path.is_empty() { "/" } else { path }))
+    }
+
+    /// Refuses the root of the file system, which is no place for an array.
+    ///
+    /// # Errors
+    /// When it is the root.
+    pub fn check_not_root(&self) -> Result<(), StorageError> {
+        if self.local_path().is_some_and(|p| p.parent().is_none()) {
+            let problem = "the root of the file system is no place for an array; name a folder".into();
+            return Err(StorageError::Url { url: "/".into(), problem });
+        }
+        Ok(())
     }
 }
 

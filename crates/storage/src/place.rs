@@ -43,6 +43,7 @@ impl Place {
     /// When a folder cannot be looked at, or a store cannot be opened.
     pub fn of(location: &Location) -> Result<Place, StorageError> {
         crate::check_allowed(location)?;
+        location.check_not_root()?;
         let names = match location.local_path() {
             Some(path) => of_path(&path).map_err(|e| StorageError::of_io("look at", location.to_string(), &e))?,
             None => of_object(location)?,
