@@ -143,6 +143,33 @@ def test_what_no_finished_task_has_read_may_change(tmp_path, executor, change):
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(read_array(tmp_path / "in.zarr")), rtol=1e-12)
 
 
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_what_a_finished_task_has_by_way_of_an_intermediate(tmp_path, executor):
+    """One output is made of an intermediate that is lost since, the other is not: making it again from another state would mix two."""
+    x = values(1, (40, 200, 100), "float64", -1, 1)
+    write_array(tmp_path / "in.zarr", x, (1, 200, 100), ["time", "lat", "lon"])
+    arrays = {"a": SLOW, "y": "a + 1", "z": 'sum(a, dim="lon")'}
+    path = write_pipeline(tmp_path, {"x": "in.zarr"}, arrays, {"out.zarr/y": "y", "other.zarr/z": "z"}, spec={"fuse": False})
+    args = [*MEM, *EXECUTORS[executor]]
+    # It fails at the last chunk, when the others are done.
+    bad = tmp_path / "in.zarr/c/39/0/0"
+    whole = bad.read_bytes()
+    bad.write_bytes(whole[:100])
+    chunkwise("run", path, *args).failed("c/39/0/0", "damaged")
+    bad.write_bytes(whole)
+    finished = chunks(tmp_path)
+    assert finished
+    k = int(finished[0].parent.parent.name)
+    for lost in [tmp_path / "other.zarr/z/c", *(tmp_path / "work").glob("*/*/c")]:
+        shutil.rmtree(lost, ignore_errors=True)
+    zarr.open_array(str(tmp_path / "in.zarr"))[k] = x[k] + 1
+    chunkwise("run", path, *args, "--resume").failed("has changed", f"c/{k}/0/0", "finished tasks have read it")
+    chunkwise("run", path, *args, "--overwrite").ok()
+    now = slow(read_array(tmp_path / "in.zarr"))
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), now + 1, rtol=1e-12)
+    np.testing.assert_allclose(read_array(tmp_path / "other.zarr/z"), now.sum(axis=2), rtol=1e-12)
+
+
 @pytest.mark.parametrize("change", [in_place, written_again, copied, swapped])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_changed_while_it_is_read(tmp_path, executor, change):
