@@ -106,13 +106,15 @@ impl Claim {
     }
 }
 
+/// True if nobody can have taken a note over since it was renewed, or if looking says so.
+fn still_ours(renewed: Instant, look: impl Fn() -> bool) -> bool {
+    renewed.elapsed().as_secs() < STALE / 2 || look()
+}
+
 impl Drop for Claims {
     fn drop(&mut self) {
-        // Claims that may have been taken over are others'.
-        let sure = self.renewed.elapsed().as_secs() < STALE / 2;
-        let ours = |store: &Store| sure || matches!(note::read::<Claim>(store, CLAIM), Ok(Some(c)) if c.note.is(&self.claim.note));
         at_once(&self.held, |store| {
-            if ours(store) {
+            if still_ours(self.renewed, || matches!(note::read::<Claim>(store, CLAIM), Ok(Some(held)) if held.note.is(&self.claim.note))) {
                 let _ = store.delete_alone(CLAIM);
             }
         });
@@ -135,7 +137,11 @@ pub(crate) fn check(ctx: &TaskContext, outputs: &[&str]) -> Result<(), RunError>
 }
 
 /// The right to write the coordinates and the metadata of a group, until it is dropped.
-pub(crate) struct GroupLock(Store);
+pub(crate) struct GroupLock {
+    store: Store,
+    note: Note,
+    taken: Instant,
+}
 
 /// How long another run may take for a group.
 const WAIT: std::time::Duration = std::time::Duration::from_secs(120);
@@ -149,7 +155,7 @@ impl GroupLock {
         let (store, mine, began) = (Store::open(group)?, Note::mine(), Instant::now());
         loop {
             match note::take(&store, LOCK, &mine, |held: &Note| Ok(held.alive() && *held != mine))? {
-                None => return Ok(GroupLock(store)),
+                None => return Ok(GroupLock { store, note: mine, taken: Instant::now() }),
                 Some(held) if began.elapsed() > WAIT => {
                     let detail = format!(
                         "{} has been writing its coordinates for more than {} s; if it is certainly gone, delete '{}'",
@@ -167,6 +173,8 @@ impl GroupLock {
 
 impl Drop for GroupLock {
     fn drop(&mut self) {
-        let _ = self.0.delete(LOCK);
+        if still_ours(self.taken, || matches!(note::read::<Note>(&self.store, LOCK), Ok(Some(held)) if held.is(&self.note))) {
+            let _ = self.store.delete(LOCK);
+        }
     }
 }

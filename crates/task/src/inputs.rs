@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
 /// The clock of a store may be ahead of ours by so much, in nanoseconds; what is later than that has a time that means nothing.
-const CLOCKS: u64 = 300_000_000_000;
+const AHEAD: u64 = 300_000_000_000;
 
 /// The inputs of a run when it began.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Inputs {
 
     /// Whatever was written after this does not belong to what the run reads. The metadata tells the time by the clock of its store.
     fn since(&self, name: &str) -> u64 {
-        let ahead = |s: &Stamp| s.modified.checked_sub(self.began).is_some_and(|by| by < CLOCKS);
+        let ahead = |s: &Stamp| s.modified.checked_sub(self.began).is_some_and(|by| by < AHEAD);
         self.arrays.get(name).filter(|s| ahead(s)).map_or(self.began, |s| s.modified)
     }
 
