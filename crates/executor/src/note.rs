@@ -3,7 +3,7 @@
 //! A note is an object in storage. Another process that finds it stops, unless the first one is known to be gone: its process does not exist on
 //! this machine, or, of another machine, it has not renewed its note for [`STALE`].
 
-use chunkwise_storage::{StorageError, Store};
+use chunkwise_storage::{StorageError, Store, machine};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,18 +45,12 @@ fn process_start(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-fn machine() -> String {
-    let read = |p: &str| std::fs::read_to_string(p).unwrap_or_default().trim().to_string();
-    let space = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
-    format!("{} {} {space}", read("/proc/sys/kernel/hostname"), read("/proc/sys/kernel/random/boot_id"))
-}
-
 impl Note {
     /// One of this process.
     pub fn mine() -> Note {
         let pid = std::process::id();
         let number = TAKEN.fetch_add(1, Ordering::Relaxed);
-        Note { machine: machine(), pid, started: process_start(pid), number, renewed: now() }
+        Note { machine: machine().into(), pid, started: process_start(pid), number, renewed: now() }
     }
 
     /// True if it is of the same driver, whenever it was renewed.

@@ -140,7 +140,7 @@ fn changed_after(store: &Store, key: &str, nanoseconds: u64) -> StorageError {
 pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, stamp)) = document_of(&store, known.zarr_format, &location.to_string())? else {
-        return Err(StorageError::InputGone { url: location.to_string(), machine: machine() });
+        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::machine::in_words() });
     };
     let mut wanted = known.metadata.clone();
     if !store.can_list() {
@@ -163,7 +163,7 @@ pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, Stor
 pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, _)) = document_of(&store, known.zarr_format, &location.to_string())? else {
-        return Err(StorageError::InputGone { url: location.to_string(), machine: machine() });
+        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::machine::in_words() });
     };
     let mut was = known.metadata.clone();
     let lengths = |doc: &serde_json::Value| -> Vec<u64> {
@@ -189,14 +189,5 @@ impl ArrayIo {
         }
         let slack = if store.is_remote() { CLOCKS } else { 0 };
         Ok(store.newer(time.saturating_add(slack))?.iter().filter_map(|key| self.chunk_of(key)).collect())
-    }
-}
-
-/// The name of this machine, for messages.
-fn machine() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "this machine".into(),
-        name => format!("the machine '{name}'"),
     }
 }

@@ -70,16 +70,10 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(Bounded, Metadata)>
     Ok(Some((if bytes > most { Err(bytes) } else { Ok(data) }, meta)))
 }
 
-/// Where process ids mean something: this machine since it was started, and the container. On a filesystem that many nodes share, or many
-/// containers whose processes are all number 1, an id alone says little.
+/// This machine, in a name.
 fn machine() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
-    *OWN.get_or_init(|| {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let space = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
-        let text = format!("{} {} {space}", read("/proc/sys/kernel/hostname"), read("/proc/sys/kernel/random/boot_id"));
-        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
-    })
+    *OWN.get_or_init(|| xxhash_rust::xxh3::xxh3_64(crate::machine().as_bytes()))
 }
 
 /// Digits of a machine, and of a process on it.

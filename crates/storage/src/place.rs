@@ -6,6 +6,7 @@
 
 use crate::remote::{self, options_of, variable};
 use crate::{Location, StorageError};
+use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -173,14 +174,7 @@ fn server(url: &str) -> (String, Vec<String>) {
 
 /// A part of the path of a URL without its escapes.
 fn decoded(part: &str) -> String {
-    let (mut out, bytes) = (Vec::new(), part.as_bytes());
-    let mut i = 0;
-    while i < bytes.len() {
-        let escaped = part.get(i + 1..i + 3).filter(|_| bytes[i] == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        out.push(escaped.unwrap_or(bytes[i]));
-        i += if escaped.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 /// The hosts of clouds under which the bucket is the first part of the path, or comes before the host.
