@@ -185,6 +185,7 @@ fn of_run(e: &RunError) -> Facts {
         RunError::Task { source, outputs } => Facts { resumable: !outputs.is_empty(), ..of_task(source) },
         RunError::Executor(_) => Facts::new("executor", "permanent"),
         RunError::Running { url, .. } => Facts::new("running", "transient").at("url", url.as_str()),
+        RunError::Lost { note, .. } => Facts { resumable: true, ..Facts::new("lost", "transient") }.at("note", note.as_str()),
         RunError::Claimed { url, run, holder, .. } => {
             Facts::new("claimed", "refused").at("url", url.as_str()).at("run", run.as_str()).at("holder", holder.as_str())
         }

@@ -4,14 +4,19 @@
 //! that finds one stops, unless the first one is gone. The note of the first output is renewed for all.
 
 use crate::RunError;
-use crate::note::{self, Note, RENEW, STALE, now};
-use chunkwise_storage::{Location, StorageError, Store, at_once};
+use crate::driver::Still;
+use crate::note::{self, Held, Note, Noted, STALE};
+use crate::renewals::{Fence, Renewals};
+use chunkwise_storage::{Location, Moment, StorageError, Store, at_once, sleep};
 use chunkwise_task::TaskContext;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::time::Duration;
 
 /// The object in the folder of an output.
 pub(crate) const CLAIM: &str = ".chunkwise-claim";
+/// What such objects begin with.
+pub(crate) const NOTES: &str = ".chunkwise-";
 /// The object in the folder of a group whose coordinates and metadata are being written.
 pub(crate) const LOCK: &str = ".chunkwise-lock";
 
@@ -25,19 +30,29 @@ struct Claim {
     renewed_in: String,
 }
 
+impl Noted for Claim {
+    const WITH_FOLDER: bool = true;
+    fn note(&self) -> &Note {
+        &self.note
+    }
+    fn note_mut(&mut self) -> &mut Note {
+        &mut self.note
+    }
+}
+
 impl Claim {
     /// True if its run goes on, as far as is known.
     fn alive(&self, at: &Store) -> Result<bool, StorageError> {
         if self.note.is_here() || self.renewed_in == at.url("") {
-            return Ok(self.note.alive());
+            return self.note.alive(at, CLAIM);
         }
-        // Where it cannot be looked for, it is left alone for a while.
-        let renewed = Location::parse(&self.renewed_in, None).and_then(|l| note::read::<Claim>(&Store::open(&l)?, CLAIM));
-        match renewed {
-            Ok(Some(other)) if other.note.is(&self.note) => Ok(other.note.alive()),
-            Ok(_) => Ok(false),
-            Err(_) => Ok(self.note.alive()),
-        }
+        let renewed = || -> Result<Option<bool>, StorageError> {
+            let store = Store::open(&Location::parse(&self.renewed_in, None)?)?;
+            let Some(other) = note::read::<Claim>(&store, CLAIM)?.filter(|c| c.note.is(&self.note)) else { return Ok(None) };
+            other.note.alive(&store, CLAIM).map(Some)
+        };
+        // Where it cannot be looked for, nobody can say that the run is gone.
+        Ok(renewed().map_or(true, |found| found.unwrap_or(false)))
     }
 }
 
@@ -53,9 +68,9 @@ fn refusal(store: &Store, held: &Claim) -> RunError {
 
 /// What the outputs of a run are claimed by, until it is dropped.
 pub(crate) struct Claims {
-    claim: Claim,
-    held: Vec<Store>,
-    renewed: Instant,
+    /// That of the first output. A run without outputs has none.
+    first: Option<Renewals<Claim>>,
+    rest: Vec<Held<Claim>>,
 }
 
 impl Claims {
@@ -67,57 +82,45 @@ impl Claims {
         let stores: Vec<Store> = outputs.iter().map(|name| Store::open(ctx.array_location(name))).collect::<Result<_, _>>()?;
         let renewed_in = stores.first().map(|s| s.url("")).unwrap_or_default();
         let claim = Claim { run: ctx.plan.id(), note: Note::mine(), renewed_in };
-        let taken = at_once(&stores, |store| claim.take(store));
-        let mut claims = Claims { claim, held: Vec::new(), renewed: Instant::now() };
+        // The first one first: others of these are known to be renewed by it.
+        let (first, rest) = stores.split_at(stores.len().min(1));
+        let first = first.iter().map(|store| claim.take(store)).next().transpose()?.map(Renewals::of);
+        let mut claims = Claims { first, rest: Vec::new() };
         let mut refused = None;
-        for (store, taken) in stores.into_iter().zip(taken) {
+        for taken in at_once(rest, |store| claim.take(store)) {
             match taken {
-                Ok(()) => claims.held.push(store),
+                Ok(held) => claims.rest.push(held),
                 Err(e) => refused = refused.or(Some(e)),
             }
         }
         refused.map_or(Ok(claims), Err)
     }
 
-    /// Renews the claims if it is time to.
+    /// Makes sure that the outputs are still ours.
     ///
     /// # Errors
-    /// When another run has taken an output over, because this one was silent for too long: a machine may sleep.
-    pub fn beat(&mut self) -> Result<(), RunError> {
-        let Some(first) = self.held.first().filter(|_| self.renewed.elapsed() > RENEW) else { return Ok(()) };
-        match note::read::<Claim>(first, CLAIM)? {
-            Some(held) if !held.note.is(&self.claim.note) => return Err(refusal(first, &held)),
-            _ => {}
-        }
-        self.renewed = Instant::now();
-        self.claim.note.renewed = now();
-        Ok(first.put(CLAIM, serde_json::to_vec(&self.claim).unwrap_or_default())?)
+    /// When another run has taken one over, or may have, because this one was silent for too long.
+    pub fn check(&self) -> Result<(), RunError> {
+        self.first.as_ref().map_or(Ok(()), Renewals::check)
+    }
+
+    /// Until when the outputs may be written to.
+    pub fn fence(&self) -> Option<Fence> {
+        self.first.as_ref().map(Renewals::fence)
     }
 }
 
 impl Claim {
-    fn take(&self, store: &Store) -> Result<(), RunError> {
-        // A request that is repeated after an error may find what it has written itself.
-        let alive = |held: &Claim| Ok(!held.note.is(&self.note) && held.alive(store)?);
-        match note::take(store, CLAIM, self, alive)? {
-            Some(held) => Err(refusal(store, &held)),
-            None => Ok(()),
-        }
+    fn take(&self, store: &Store) -> Result<Held<Claim>, RunError> {
+        note::take(store, CLAIM, self.clone(), |held| held.alive(store))?.map_err(|held| refusal(store, &held))
     }
-}
-
-/// True if nobody can have taken a note over since it was renewed, or if looking says so.
-fn still_ours(renewed: Instant, look: impl Fn() -> bool) -> bool {
-    renewed.elapsed().as_secs() < STALE / 2 || look()
 }
 
 impl Drop for Claims {
     fn drop(&mut self) {
-        at_once(&self.held, |store| {
-            if still_ours(self.renewed, || matches!(note::read::<Claim>(store, CLAIM), Ok(Some(held)) if held.note.is(&self.claim.note))) {
-                let _ = store.delete_alone(CLAIM);
-            }
-        });
+        let rest: Vec<Mutex<Held<Claim>>> = std::mem::take(&mut self.rest).into_iter().map(Mutex::new).collect();
+        at_once(&rest, |held| held.lock().release());
+        self.first = None;
     }
 }
 
@@ -137,26 +140,25 @@ pub(crate) fn check(ctx: &TaskContext, outputs: &[&str]) -> Result<(), RunError>
 }
 
 /// The right to write the coordinates and the metadata of a group, until it is dropped.
-pub(crate) struct GroupLock {
-    store: Store,
-    note: Note,
-    taken: Instant,
-}
+pub(crate) struct GroupLock(Renewals<Note>);
 
 /// How long another run may take for a group.
-const WAIT: std::time::Duration = std::time::Duration::from_secs(120);
+const WAIT: Duration = Duration::from_secs(120);
+/// How soon it is looked again, at first and at most.
+const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 impl GroupLock {
-    /// Waits for it.
+    /// Waits for it, as long as `still` has nothing against it.
     ///
     /// # Errors
-    /// When another run has it for too long, or storage fails.
-    pub fn wait(group: &Location) -> Result<GroupLock, RunError> {
-        let (store, mine, began) = (Store::open(group)?, Note::mine(), Instant::now());
+    /// When another run has it for too long, or storage fails; and those of `still`.
+    pub fn wait(group: &Location, still: Still<'_>) -> Result<GroupLock, RunError> {
+        let (store, began, mut pause) = (Store::open(group)?, Moment::now(), PAUSE[0]);
+        let mine = Note::mine();
         loop {
-            match note::take(&store, LOCK, &mine, |held: &Note| Ok(held.alive() && *held != mine))? {
-                None => return Ok(GroupLock { store, note: mine, taken: Instant::now() }),
-                Some(held) if began.elapsed() > WAIT => {
+            match note::take(&store, LOCK, mine.clone(), |held: &Note| held.alive(&store, LOCK))? {
+                Ok(held) => return Ok(GroupLock(Renewals::of(held))),
+                Err(held) if began.elapsed() > WAIT => {
                     let detail = format!(
                         "{} has been writing its coordinates for more than {} s; if it is certainly gone, delete '{}'",
                         held.holder(),
@@ -165,16 +167,18 @@ impl GroupLock {
                     );
                     return Err(RunError::Group { url: group.to_string(), detail });
                 }
-                Some(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
+                Err(_) => sleep(pause),
             }
+            pause = (pause * 2).min(PAUSE[1]);
+            still()?;
         }
     }
-}
 
-impl Drop for GroupLock {
-    fn drop(&mut self) {
-        if still_ours(self.taken, || matches!(note::read::<Note>(&self.store, LOCK), Ok(Some(held)) if held.is(&self.note))) {
-            let _ = self.store.delete(LOCK);
-        }
+    /// Makes sure that it is still ours.
+    ///
+    /// # Errors
+    /// When it is not, or may not be.
+    pub fn check(&self) -> Result<(), RunError> {
+        self.0.check()
     }
 }

@@ -31,8 +31,8 @@ const TOLD: usize = 20;
 /// When an output exists and is not to be replaced, or another process drives this run now.
 pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
     run_folder::prepare(&ctx.plan)?;
-    let _lease = Lease::take(&ctx.run_dir)?;
-    Ok(batches(ctx, &begin(ctx, false, resume, overwrite, &Default::default())?.done, batch))
+    let lease = Lease::take(&ctx.run_dir)?;
+    Ok(batches(ctx, &begin(ctx, lease.as_ref(), false, resume, overwrite, &Default::default())?.done, batch))
 }
 
 /// What there would be to do.
@@ -84,7 +84,7 @@ fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
 pub fn finish(ctx: &TaskContext) -> Result<Vec<String>, RunError> {
     let mut urls = Vec::new();
     let inputs = Inputs::of_run(ctx)?;
-    publish(ctx, &Sums::new(&ctx.plan), inputs.as_ref(), &mut |url| urls.push(url.to_string()))?;
+    publish(ctx, &Sums::new(&ctx.plan), inputs.as_ref(), &|| Ok(()), &mut |url| urls.push(url.to_string()))?;
     Ok(urls)
 }
 

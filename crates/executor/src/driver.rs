@@ -1,7 +1,7 @@
 //! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
 
 use crate::checksums::{self, Sums};
-use crate::claims::{self, CLAIM, Claims};
+use crate::claims::{self, Claims, NOTES};
 use crate::edited::{self, DEFINITIONS, Definitions};
 use crate::executors::Executor;
 use crate::function::CANCELLED;
@@ -13,7 +13,7 @@ use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, inputs, replace, resume, run_folder};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::{StorageError, Store, at_once, check_readable, check_writable};
+use chunkwise_storage::{REPLACED, StorageError, Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -138,7 +138,8 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
 /// True if there is something where an output is to be written.
 fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
     let found = Store::open(ctx.array_location(name))?.list("")?;
-    Ok(found.iter().any(|(key, _)| key != CLAIM))
+    // Notes, and what stores were tried by, are not what somebody has written; what was replaced is.
+    Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
 
 /// Claims the outputs for a run that has a driver.
@@ -151,8 +152,20 @@ fn claim(ctx: &TaskContext, driven: bool) -> Result<Option<Claims>, RunError> {
     Claims::take(ctx, &names).map(Some)
 }
 
+/// Says why a run may not go on, if it may not.
+pub(crate) type Still<'s> = &'s (dyn Fn() -> Result<(), RunError> + Sync);
+
 /// Prepares outputs and the folder of a run, which has a driver or not.
-pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bool, definitions: &Definitions) -> Result<Begun, RunError> {
+pub(crate) fn begin(
+    ctx: &TaskContext,
+    lease: Option<&Lease>,
+    driven: bool,
+    resume: bool,
+    overwrite: bool,
+    definitions: &Definitions,
+) -> Result<Begun, RunError> {
+    let still = || lease.map_or(Ok(()), Lease::check);
+    let began_there = || lease.map_or(Ok(None), Lease::renewed_at);
     run_folder::check(&ctx.run_dir)?;
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
@@ -167,7 +180,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
         let (done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
-        inputs = inputs::go_on(ctx, &done, &mut have)?;
+        inputs = inputs::go_on(ctx, began_there()?, &done, &mut have)?;
         (done, have)
     } else {
         let names = outputs(ctx);
@@ -198,7 +211,7 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         groups::check(&ctx.plan, overwrite)?;
         let replaced = replace::look(ctx, &replaced)?;
         replace::check_apart(&ctx.plan)?;
-        inputs = inputs::look(ctx)?;
+        inputs = inputs::look(ctx, began_there()?)?;
         claims = claim(ctx, driven)?;
         // Another run may have ended since they were looked at.
         for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
@@ -206,11 +219,13 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
                 return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() });
             }
         }
-        let made = at_once(&replaced, |(name, owned)| replace::make_room(ctx, name, owned));
+        let still = || still().and_then(|()| claims.as_ref().map_or(Ok(()), Claims::check));
+        let made = at_once(&replaced, |(name, owned)| replace::make_room(ctx, name, owned, &still));
         for said in made {
             note = note.or(said?);
         }
         // And what is left of another run of this plan.
+        still()?;
         run_folder::clear(&ctx.run_dir)?;
         files.push((Inputs::OBJECT, inputs.bytes()));
         inputs.watch(ctx);
@@ -230,13 +245,21 @@ pub(crate) fn begin(ctx: &TaskContext, driven: bool, resume: bool, overwrite: bo
         None => replace::abort_uploads(ctx),
     });
     written.into_iter().collect::<Result<(), StorageError>>()?;
+    still()?;
     store.put(run_folder::PLAN, serde_json::to_vec_pretty(&ctx.plan).unwrap_or_default())?;
     Ok(Begun { done, have, resumed, note, claims, inputs })
 }
 
 /// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
 /// coordinates and metadata of their groups. `inputs` are those of the run when it began, if they are known.
-pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, inputs: Option<&Inputs>, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+pub(crate) fn publish(
+    ctx: &TaskContext,
+    sums: &Sums,
+    inputs: Option<&Inputs>,
+    still: Still<'_>,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), RunError> {
+    still()?;
     let names = outputs(ctx);
     // What is looked at and written at once: the inputs, the checksums, each output.
     enum Before<'n> {
@@ -267,13 +290,14 @@ pub(crate) fn publish(ctx: &TaskContext, sums: &Sums, inputs: Option<&Inputs>, t
     // Those of workers that were killed while they wrote them; not before everything is there, as others may be at work elsewhere.
     Store::open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
     replace::abort_uploads(ctx)?;
-    let published = at_once(&names, |name| ctx.publish(name).map_err(unusable));
+    let published = at_once(&names, |name| still().and_then(|()| ctx.publish(name).map_err(unusable)));
     for (name, published) in names.iter().zip(published) {
         published?;
         tell(&ctx.array_location(name).to_string());
     }
     let overwrites = overwrites(ctx)?;
-    groups::publish(&ctx.plan, overwrites)?;
+    groups::publish(&ctx.plan, overwrites, still)?;
+    still()?;
     if overwrites { replace::drop_replaced(ctx) } else { Ok(()) }
 }
 
@@ -308,9 +332,10 @@ impl Driver {
         let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let begun = begin(ctx, true, options.resume, options.overwrite, &options.definitions)?;
+        let begun = begin(ctx, Some(&lease), true, options.resume, options.overwrite, &options.definitions)?;
         let Begun { done, have, resumed, note, claims, inputs } = begun;
         lease.claims = claims;
+        executor.guard(lease.fence());
         let mut log = Log::open(&ctx.run_dir, !resumed)?;
         if let Some(journal) = log.journal() {
             executor.keep(journal);
@@ -332,7 +357,7 @@ impl Driver {
             events(&Event::Warning { message });
         }
         let ready = Readiness::new(ctx, done);
-        let (log_, lease_, report_, sums_) = (&mut log, &mut lease, &mut report, &mut sums);
+        let (log_, lease_, report_, sums_) = (&mut log, &lease, &mut report, &mut sums);
         let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, sums: sums_, have, ready };
         let result = Scheduler::new(parts).run();
         log.flush()?;
@@ -347,7 +372,7 @@ impl Driver {
             RunError::Task { source, .. } => RunError::Task { source, outputs: replace::urls_with_kept(ctx) },
             other => other,
         })?;
-        publish(ctx, &sums, Some(&inputs), &mut |url| {
+        publish(ctx, &sums, Some(&inputs), &|| lease.check(), &mut |url| {
             report.outputs.push(url.to_string());
             events(&Event::ArrayPublished { url: url.to_string() });
         })?;

@@ -94,6 +94,19 @@ pub enum RunError {
         /// What says so.
         url: String,
     },
+    /// The run went on for too long without saying so.
+    #[error(
+        "this run may not go on: its note '{note}' was not renewed for {seconds} s, as the machine slept or the store did not answer, and {detail}; \
+         what is finished is kept. If no other run has taken its place, --resume goes on"
+    )]
+    Lost {
+        /// The note by which others know that it runs.
+        note: String,
+        /// What has become of it.
+        detail: String,
+        /// How long a run may go on without renewing it.
+        seconds: u64,
+    },
     /// Another run writes to an output.
     #[error(
         "the output '{url}' is being written by run {run} ({holder}); wait for it, end it, or write elsewhere. A run that was killed on another \

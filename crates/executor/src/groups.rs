@@ -3,13 +3,14 @@
 //! This is the one place where coordinates are written, whoever runs the plan, so that no group says two things of one dimension.
 
 use crate::claims::{GroupLock, LOCK};
+use crate::driver::Still;
 use crate::{RunError, checksums};
 use chunkwise_ops::cf::take_fill;
 use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanArray, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
-    Location, NodeKind, SmallArray, StorageError, Store, Values, Version, at_once, check_allowed, consolidate, ensure_group, group_format,
-    list_tree, read_small, replaceable, write_small,
+    Location, NodeKind, SmallArray, StorageError, Store, Values, Version, at_once, check_allowed, consolidate, group_format, list_tree,
+    make_group, read_small, replaceable, write_small,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -149,6 +150,8 @@ fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
 /// A group that outputs go into, and the coordinates that it lacks.
 struct Lacking {
     at: Location,
+    /// It is a group already.
+    is_group: bool,
     zarr_format: u8,
     coords: Vec<Coord>,
     /// Of the group, if it has to be made.
@@ -185,7 +188,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     }
     if there.is_none() {
         coords.iter().try_for_each(|c| free_for(&at, c))?;
-        return Ok(Lacking { at, zarr_format, coords, attributes });
+        return Ok(Lacking { at, is_group: false, zarr_format, coords, attributes });
     }
     let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
     let others = Others::read(&at, &|name| names.contains(name))?;
@@ -254,7 +257,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             ));
         }
     }
-    Ok(Lacking { at, zarr_format, coords: wanting, attributes })
+    Ok(Lacking { at, is_group: true, zarr_format, coords: wanting, attributes })
 }
 
 fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunError> {
@@ -287,14 +290,19 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
 /// Makes the folders of the outputs groups and writes the coordinates that they lack.
 ///
 /// # Errors
-/// As [`check`]: a group may have changed while the run went on. When storage fails.
-pub(crate) fn publish(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
+/// As [`check`]: a group may have changed while the run went on. When storage fails, or the run may not go on.
+pub(crate) fn publish(plan: &Plan, overwrite: bool, still: Still<'_>) -> Result<(), RunError> {
     for group in groups(plan)? {
         // Another run may write other arrays of the group at the same time.
-        let _lock = GroupLock::wait(&group.at)?;
-        let Lacking { at, zarr_format, coords, attributes } = look_at(group, overwrite)?;
-        ensure_group(&at, zarr_format, &attributes)?;
-        at_once(&coords, |c| write(&at, c.clone(), zarr_format)).into_iter().collect::<Result<(), RunError>>()?;
+        let lock = GroupLock::wait(&group.at, still)?;
+        let Lacking { at, is_group, zarr_format, coords, attributes } = look_at(group, overwrite)?;
+        lock.check()?;
+        if !is_group {
+            make_group(&at, zarr_format, &attributes)?;
+        }
+        let write = |c: &Coord| lock.check().and_then(|()| write(&at, c.clone(), zarr_format));
+        at_once(&coords, write).into_iter().collect::<Result<(), RunError>>()?;
+        lock.check()?;
         consolidate(&at)?;
     }
     Ok(())

@@ -20,12 +20,12 @@ fn unusable_input(e: TaskError) -> RunError {
     }
 }
 
-/// The inputs of a run that begins.
+/// The inputs of a run that begins; `began_there` is the time by the clock of an object store that it writes to.
 ///
 /// # Errors
 /// When one is not there, or another one than the plan was made for.
-pub(crate) fn look(ctx: &TaskContext) -> Result<Inputs, RunError> {
-    Inputs::look(ctx).map_err(unusable_input)
+pub(crate) fn look(ctx: &TaskContext, began_there: Option<u64>) -> Result<Inputs, RunError> {
+    Inputs::look(ctx, began_there).map_err(unusable_input)
 }
 
 /// Looks at the inputs of a run that goes on. A chunk that was written since may be read if nothing that is finished was made of it: the result is
@@ -33,11 +33,11 @@ pub(crate) fn look(ctx: &TaskContext) -> Result<Inputs, RunError> {
 ///
 /// # Errors
 /// When something that is finished was made of a chunk that was written since, or an input is another array or none.
-pub(crate) fn go_on(ctx: &TaskContext, done: &[Done], have: &mut Reports) -> Result<Inputs, RunError> {
+pub(crate) fn go_on(ctx: &TaskContext, began_there: Option<u64>, done: &[Done], have: &mut Reports) -> Result<Inputs, RunError> {
     let anything = !have.is_empty() || done.iter().any(|d| d.count() > 0);
     let inputs = match Inputs::of_run(ctx)?.filter(|_| anything) {
         Some(mut inputs) => {
-            let changed = inputs.changed(ctx).map_err(unusable_input)?;
+            let changed = inputs.changed(ctx, began_there).map_err(unusable_input)?;
             if !changed.is_empty() {
                 let used = used(&ctx.plan, done);
                 for (name, chunks) in &changed {
@@ -49,7 +49,7 @@ pub(crate) fn go_on(ctx: &TaskContext, done: &[Done], have: &mut Reports) -> Res
             inputs
         }
         None => {
-            let inputs = look(ctx)?;
+            let inputs = look(ctx, began_there)?;
             inputs.keep(ctx)?;
             inputs
         }

@@ -6,18 +6,17 @@
 
 use crate::RunError;
 use crate::claims::Claims;
-use crate::note::{self, Note, RENEW, STALE, now};
+use crate::note::{self, Note, STALE};
+use crate::renewals::{Fence, Renewals};
 use chunkwise_storage::{Location, Store};
-use std::time::Instant;
 
 /// The right to drive a run, until it is dropped.
 pub(crate) struct Lease {
+    /// Of the outputs of the run. They go first: who finds no lease must find no claims.
+    pub claims: Option<Claims>,
+    own: Renewals<Note>,
     store: Store,
     key: String,
-    note: Note,
-    renewed: Instant,
-    /// Of the outputs of the run.
-    pub claims: Option<Claims>,
 }
 
 impl Lease {
@@ -30,66 +29,65 @@ impl Lease {
         let Some(folder) = run_dir.parent() else { return Ok(None) };
         let store = Store::open(&folder)?;
         let key = format!("{}.lock", run_dir.name());
-        // A request that is repeated after an error may find what it has written itself.
-        if let Some(other) = note::take(&store, &key, &note, |held: &Note| Ok(held.alive() && *held != note))? {
-            return Err(RunError::Running { holder: other.holder(), seconds: STALE, url: store.url(&key) });
+        let taken = note::take(&store, &key, note, |held: &Note| held.alive(&store, &key))?;
+        match taken {
+            Ok(held) => Ok(Some(Lease { claims: None, own: Renewals::of(held), store, key })),
+            Err(other) => Err(RunError::Running { holder: other.holder(), seconds: STALE, url: store.url(&key) }),
         }
-        Ok(Some(Lease { store, key, note, renewed: Instant::now(), claims: None }))
     }
 
-    /// The note of another driver that has taken the run over.
-    fn taken(&self) -> Result<Option<Note>, RunError> {
-        Ok(note::read::<Note>(&self.store, &self.key)?.filter(|held| !held.is(&self.note)))
-    }
-
-    /// Renews it if it is time to.
+    /// Makes sure that the run and its outputs are still this driver's.
     ///
     /// # Errors
-    /// When another driver has taken the run over, because this one was silent for too long: a machine may sleep.
-    pub fn beat(&mut self) -> Result<(), RunError> {
-        if let Some(claims) = &mut self.claims {
-            claims.beat()?;
-        }
-        if self.renewed.elapsed() > RENEW {
-            if let Some(other) = self.taken()? {
-                return Err(RunError::Running { holder: other.holder(), seconds: STALE, url: self.store.url(&self.key) });
-            }
-            self.renewed = Instant::now();
-            self.note.renewed = now();
-            self.store.put(&self.key, serde_json::to_vec(&self.note).unwrap_or_default())?;
-        }
-        Ok(())
+    /// When they are not, or may not be, because this driver was silent for too long: a machine may sleep.
+    pub fn check(&self) -> Result<(), RunError> {
+        self.own.check()?;
+        self.claims.as_ref().map_or(Ok(()), Claims::check)
     }
-}
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // Who finds no lease must find no claims.
-        drop(self.claims.take());
-        // One that was taken over is another driver's.
-        if matches!(self.taken(), Ok(None)) {
-            let _ = self.store.delete(&self.key);
-        }
+    /// When it was renewed last, by the clock of its store, if that is an object store: nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn renewed_at(&self) -> Result<Option<u64>, RunError> {
+        Ok(self.store.written_at(&self.key)?)
+    }
+
+    /// Until when the run may write.
+    pub fn fence(&self) -> Fence {
+        let claims = self.claims.as_ref().and_then(Claims::fence);
+        claims.into_iter().fold(self.own.fence(), Fence::and)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::note::tests::of_the_dead;
 
     #[test]
     fn who_was_replaced_says_so_and_leaves_the_note_alone() {
         let run = Location::parse("memory://lease/taken/run", None).unwrap();
-        let mut note = Note::mine();
-        (note.machine, note.renewed) = ("another".into(), 0);
-        let mut slept = Lease::take_as(note, &run).unwrap().unwrap();
+        let slept = Lease::take_as(of_the_dead(), &run).unwrap().unwrap();
         let lease = Lease::take(&run).unwrap().unwrap();
-        slept.renewed = Instant::now().checked_sub(RENEW * 2).unwrap();
-        assert!(matches!(slept.beat(), Err(RunError::Running { .. })));
+        slept.own.forget_renewals();
+        assert!(slept.fence().passed());
+        assert!(matches!(slept.check(), Err(RunError::Lost { .. })));
         drop(slept);
         assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
+        assert!(!lease.fence().passed());
+        lease.check().unwrap();
         drop(lease);
         assert!(Lease::take(&run).unwrap().is_some());
+    }
+
+    #[test]
+    fn who_slept_goes_on_if_nobody_came() {
+        let run = Location::parse("memory://lease/slept/run", None).unwrap();
+        let slept = Lease::take(&run).unwrap().unwrap();
+        slept.own.forget_renewals();
+        slept.check().unwrap();
+        assert!(!slept.fence().passed());
     }
 
     #[test]

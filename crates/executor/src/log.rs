@@ -5,13 +5,13 @@
 
 use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::{TaskReport, WrittenChunk};
-use chunkwise_storage::{Location, StorageError, Store};
+use chunkwise_storage::{Location, Moment, StorageError, Store};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reports by array and chunk.
 pub type Reports = HashMap<(String, Vec<u64>), WrittenChunk>;
@@ -27,7 +27,7 @@ pub(crate) struct Log {
     next: u64,
     buffer: String,
     held: usize,
-    last: Instant,
+    last: Moment,
     file: Option<Arc<File>>,
 }
 
@@ -74,7 +74,7 @@ impl Log {
             }
             None => None,
         };
-        Ok(Log { store, next, buffer: String::new(), held: 0, last: Instant::now(), file })
+        Ok(Log { store, next, buffer: String::new(), held: 0, last: Moment::now(), file })
     }
 
     /// Where threads of this process may append, if this is a filesystem.
@@ -95,7 +95,7 @@ impl Log {
     }
 
     pub fn flush(&mut self) -> Result<(), StorageError> {
-        self.last = Instant::now();
+        self.last = Moment::now();
         if self.held > 0 {
             self.store.put(&format!("reports-{:06}.jsonl", self.next), std::mem::take(&mut self.buffer).into_bytes())?;
             self.next += 1;

@@ -1,56 +1,53 @@
 //! Notes that say which process does something, for others that want to do it, too.
 //!
 //! A note is an object in storage. Another process that finds it stops, unless the first one is known to be gone: its process does not exist on
-//! this machine, or, of another machine, it has not renewed its note for [`STALE`].
+//! this machine, or, of another machine, it has not renewed its note for [`STALE`], by the clock of the store that has the note. Whoever holds a
+//! note renews it by compare and swap, so that one who slept learns that another one has taken it over, and does nothing any more once it was not
+//! renewed for [`FENCE`].
 
-use chunkwise_storage::{StorageError, Store, machine};
+use crate::RunError;
+use chunkwise_storage::{Moment, StorageError, Store, machine, now, process, process_start};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How often it is renewed.
 pub(crate) const RENEW: Duration = Duration::from_secs(10);
-/// After how long without renewal it counts as left behind.
+/// After how many seconds without renewal it counts as left behind.
 pub(crate) const STALE: u64 = 60;
+/// How long after its last renewal was asked for its holder may act on it. What it has asked for until then may take until it is stale.
+pub(crate) const FENCE: Duration = Duration::from_secs(45);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
     /// The machine, this start of it, and the namespace of its process ids.
     pub machine: String,
-    pid: u32,
+    pub pid: u32,
     /// When the process was started, in the kernel's ticks: ids are used again.
     started: Option<u64>,
-    /// How many leases the process took before: a process may have several drivers.
+    /// How many notes the process left before: a process may have several drivers.
     #[serde(default)]
     number: u64,
-    /// Seconds since 1970.
+    /// Seconds since 1970, by the clock of its machine.
     pub renewed: u64,
+    /// How often it was renewed.
+    #[serde(default)]
+    times: u64,
 }
 
-/// Leases that this process took.
+/// Notes that this process took.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
-}
-
-fn process_start(pid: u32) -> Option<u64> {
-    // Field 22; the name, field 2, is in brackets and may hold anything.
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    // One that has ended, and that nobody has waited for, does nothing any more.
-    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
-    fields.nth(18)?.parse().ok()
+fn seconds() -> u64 {
+    now() / 1_000_000_000
 }
 
 impl Note {
     /// One of this process.
     pub fn mine() -> Note {
-        let pid = std::process::id();
-        let number = TAKEN.fetch_add(1, Ordering::Relaxed);
-        Note { machine: machine().into(), pid, started: process_start(pid), number, renewed: now() }
+        let (pid, number) = (process(), TAKEN.fetch_add(1, Ordering::Relaxed));
+        Note { machine: machine(), pid, started: process_start(pid), number, renewed: seconds(), times: 0 }
     }
 
     /// True if it is of the same driver, whenever it was renewed.
@@ -69,39 +66,91 @@ impl Note {
         self.machine == machine()
     }
 
-    /// True if its process runs, as far as is known.
-    pub fn alive(&self) -> bool {
+    /// True if its process runs, as far as is known. The note is the object with this key.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn alive(&self, store: &Store, key: &str) -> Result<bool, StorageError> {
         if self.is_here() {
-            return process_start(self.pid).is_some_and(|s| self.started.is_none_or(|mine| mine == s));
+            return Ok(process_start(self.pid).is_some_and(|s| self.started.is_none_or(|mine| mine == s)));
         }
-        now() < self.renewed.saturating_add(STALE)
+        Ok(store.age(key)?.is_some_and(|age| age.as_secs() < STALE))
     }
 }
 
-/// Writes a note, unless there is one of somebody who is `alive`: that one is the result. Of several processes that replace one that is left
+/// What is written into a note.
+pub(crate) trait Noted: Serialize + DeserializeOwned + Send {
+    /// A folder with nothing else in it goes with it.
+    const WITH_FOLDER: bool = false;
+    /// Whose it is.
+    fn note(&self) -> &Note;
+    /// The same, to be renewed.
+    fn note_mut(&mut self) -> &mut Note;
+}
+
+impl Noted for Note {
+    fn note(&self) -> &Note {
+        self
+    }
+    fn note_mut(&mut self) -> &mut Note {
+        self
+    }
+}
+
+fn text(noted: &impl Noted) -> Vec<u8> {
+    serde_json::to_vec(noted).unwrap_or_default()
+}
+
+/// A note that this process has left.
+pub(crate) struct Held<N> {
+    pub store: Store,
+    pub key: String,
+    pub noted: N,
+    /// What the object has, as far as is known.
+    text: Vec<u8>,
+    /// When its last renewal was asked for.
+    pub renewed: Moment,
+}
+
+/// What became of a renewal.
+pub(crate) enum Renewed {
+    /// It is renewed.
+    Done,
+    /// Another process has it now, or somebody has deleted it.
+    Lost(Option<Note>),
+}
+
+/// Leaves a note, unless there is one of somebody who is `alive`: that one is the result. Of several processes that replace one that is left
 /// behind, one succeeds, where the store can compare and swap.
 ///
 /// # Errors
 /// When storage fails.
-pub(crate) fn take<N: Serialize + DeserializeOwned>(
+pub(crate) fn take<N: Noted>(
     store: &Store,
     key: &str,
-    note: &N,
+    noted: N,
     alive: impl Fn(&N) -> Result<bool, StorageError>,
-) -> Result<Option<N>, StorageError> {
-    let text = serde_json::to_vec(note).unwrap_or_default();
+) -> Result<Result<Held<N>, N>, StorageError> {
+    let own = text(&noted);
     loop {
-        if store.create(key, &text)? {
-            return Ok(None);
+        let renewed = Moment::now();
+        let held = |noted| Ok(Ok(Held { store: store.clone(), key: key.into(), noted, text: own.clone(), renewed }));
+        if store.create(key, &own)? {
+            return held(noted);
         }
         let Some(found) = store.get(key)? else { continue };
-        if let Ok(other) = serde_json::from_slice::<N>(&found)
-            && alive(&other)?
-        {
-            return Ok(Some(other));
+        if let Ok(other) = serde_json::from_slice::<N>(&found) {
+            // A request that is repeated after an error may find what it has written itself.
+            if other.note() == noted.note() {
+                return held(noted);
+            }
+            if alive(&other)? {
+                return Ok(Err(other));
+            }
         }
-        if store.swap(key, &found, &text)? {
-            return Ok(None);
+        let renewed = Moment::now();
+        if store.swap(key, &found, &own)? {
+            return Ok(Ok(Held { store: store.clone(), key: key.into(), noted, text: own, renewed }));
         }
     }
 }
@@ -114,20 +163,83 @@ pub(crate) fn read<N: DeserializeOwned>(store: &Store, key: &str) -> Result<Opti
     Ok(store.get(key)?.and_then(|d| serde_json::from_slice(&d).ok()))
 }
 
+impl<N: Noted> Held<N> {
+    /// Renews it.
+    ///
+    /// # Errors
+    /// When storage fails. Whether it is renewed is not known then.
+    pub fn renew(&mut self) -> Result<Renewed, StorageError> {
+        let renewed = Moment::now();
+        let note = self.noted.note_mut();
+        (note.renewed, note.times) = (seconds(), note.times + 1);
+        let new = text(&self.noted);
+        // Once more if it is still ours, but not as it is known: a renewal of which no answer came.
+        for _ in 0..2 {
+            if self.store.swap(&self.key, &self.text, &new)? {
+                (self.text, self.renewed) = (new, renewed);
+                return Ok(Renewed::Done);
+            }
+            let Some(found) = self.store.get(&self.key)? else { return Ok(Renewed::Lost(None)) };
+            match serde_json::from_slice::<N>(&found) {
+                Ok(other) if other.note().is(self.noted.note()) => self.text = found.to_vec(),
+                other => return Ok(Renewed::Lost(other.ok().map(|n| n.note().clone()))),
+            }
+            if self.text == new {
+                self.renewed = renewed;
+                return Ok(Renewed::Done);
+            }
+        }
+        let (action, url, detail) = ("write", self.store.url(&self.key), "somebody else writes to it".into());
+        Err(StorageError::Store { action, url, detail, transient: true })
+    }
+
+    /// Deletes it, if it is still ours.
+    pub fn release(&mut self) {
+        // One that nobody can have taken over yet.
+        if self.renewed.elapsed() < FENCE / 2 || matches!(self.renew(), Ok(Renewed::Done)) {
+            let _ = if N::WITH_FOLDER { self.store.delete_alone(&self.key) } else { self.store.delete(&self.key) };
+        }
+    }
+
+    /// Why a run stops that has lost it.
+    pub fn lost(&self, to: Option<&Note>, detail: Option<String>) -> RunError {
+        let place = self.store.url(&self.key);
+        let detail = match (to, detail) {
+            (Some(other), _) => format!("{} has taken it over", other.holder()),
+            (None, Some(detail)) => detail,
+            (None, None) => "somebody has deleted it".into(),
+        };
+        RunError::Lost { note: place, detail, seconds: FENCE.as_secs() }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use chunkwise_storage::Location;
     use std::time::Instant;
+
+    /// One of a process that has ended.
+    pub fn of_the_dead() -> Note {
+        Note { pid: u32::MAX, ..Note::mine() }
+    }
 
     #[test]
     fn dead_processes_hold_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
+        store.put("note", &b"x"[..]).unwrap();
+        let alive = |note: &Note| note.alive(&store, "note").unwrap();
         let mine = Note::mine();
-        assert!(mine.alive());
-        assert!(!Note { pid: u32::MAX, ..mine.clone() }.alive());
-        assert!(!Note { started: Some(1), ..mine.clone() }.alive());
-        let elsewhere = Note { machine: "another".into(), ..mine };
-        assert!(elsewhere.alive());
-        assert!(!Note { renewed: now() - STALE, ..elsewhere }.alive());
+        assert!(alive(&mine));
+        assert!(!alive(&of_the_dead()));
+        assert!(!alive(&Note { started: Some(1), ..mine.clone() }));
+        // Whatever the clock of another machine says, that of the store counts.
+        let elsewhere = Note { machine: "another".into(), renewed: 0, ..mine };
+        assert!(alive(&elsewhere));
+        let file = std::fs::File::options().write(true).open(folder.path().join("note")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(STALE + 1)).unwrap();
+        assert!(!alive(&Note { renewed: u64::MAX, ..elsewhere }));
     }
 
     #[test]
@@ -135,10 +247,30 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let note = Note { pid: child.id(), started: process_start(child.id()), ..Note::mine() };
         let deadline = Instant::now() + Duration::from_secs(20);
-        while note.alive() && Instant::now() < deadline {
+        let store = Store::open(&Location::parse("memory://notes", None).unwrap()).unwrap();
+        let alive = || note.alive(&store, "x").unwrap();
+        while alive() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(!note.alive() && std::path::Path::new(&format!("/proc/{}", child.id())).exists());
+        assert!(!alive() && std::path::Path::new(&format!("/proc/{}", child.id())).exists());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_renewal_without_an_answer_is_known_again() {
+        let store = Store::open(&Location::parse("memory://notes/renewed", None).unwrap()).unwrap();
+        let mut held = take(&store, "note", Note::mine(), |_: &Note| Ok(true)).unwrap().ok().unwrap();
+        let before = held.text.clone();
+        assert!(matches!(held.renew(), Ok(Renewed::Done)));
+        held.text = before;
+        assert!(matches!(held.renew(), Ok(Renewed::Done)));
+        let other = Note::mine();
+        store.put("note", text(&other)).unwrap();
+        assert!(matches!(held.renew(), Ok(Renewed::Lost(Some(to))) if to.is(&other)));
+        held.renewed = Moment::now().before(FENCE);
+        held.release();
+        assert!(store.get("note").unwrap().is_some(), "it is the other one's");
+        store.delete("note").unwrap();
+        assert!(matches!(held.renew(), Ok(Renewed::Lost(None))));
     }
 }

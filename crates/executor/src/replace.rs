@@ -3,7 +3,7 @@
 
 use crate::RunError;
 use crate::claims::CLAIM;
-use crate::driver::{outputs, unusable};
+use crate::driver::{Still, outputs, unusable};
 use chunkwise_plan::{ArrayRole, Plan, PlanArray};
 use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, Store, at_once, replaceable};
 use chunkwise_task::TaskContext;
@@ -66,11 +66,12 @@ fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, Storag
 }
 
 /// Makes room for an output, and says so where what was there cannot be kept until the new one is whole.
-pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned) -> Result<Option<String>, RunError> {
+pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned, still: Still<'_>) -> Result<Option<String>, RunError> {
+    still()?;
     let at = ctx.array_location(name);
     let store = Store::open(at)?;
     if !owned.published || has_room(ctx, name, &store)? {
-        store.set_aside(owned)?;
+        store.set_aside::<RunError>(owned, &|| still())?;
         return Ok(None);
     }
     let free = ByteSize(store.free_bytes().unwrap_or_default());

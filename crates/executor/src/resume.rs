@@ -8,18 +8,20 @@ use chunkwise_storage::{StorageError, at_once};
 use chunkwise_task::TaskContext;
 use std::collections::HashMap;
 
-/// A task is done when every stored chunk of its outputs is there, with the size and, in files, the checksum that its report says. A
-/// zero-length, torn, changed or unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
+/// A task is done when every stored chunk of its outputs is there, with the size and, in files, the checksum, in object stores the entity tag that
+/// its report says. A zero-length, torn, changed or unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
 ///
 /// The second result is the chunks that are there, also of tasks that are not done.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
     let stages = &ctx.plan.stages;
-    let mut stored: HashMap<&str, HashMap<Vec<u64>, u64>> = HashMap::new();
+    let mut stored: HashMap<&str, HashMap<Vec<u64>, (u64, Option<String>)>> = HashMap::new();
     for o in stages.iter().flat_map(|s| &s.outputs) {
-        stored.insert(&o.array, ctx.array(&o.array).stored_chunks()?);
+        stored.insert(&o.array, ctx.array(&o.array).tagged_chunks()?);
     }
+    let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
     reports.retain(|(array, chunk), w| {
-        w.bytes > 0 && stored.get(array.as_str()).and_then(|s| s.get(chunk)).is_some_and(|&size| size == w.bytes)
+        let found = stored.get(array.as_str()).and_then(|s| s.get(chunk));
+        w.bytes > 0 && found.is_some_and(|(size, etag)| *size == w.bytes && same(etag, &w.etag))
     });
     forget_damaged(ctx, &mut reports)?;
     let mut all: Vec<Done> = Vec::new();
@@ -44,7 +46,7 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
     Ok((all, reports))
 }
 
-/// Forgets the chunks in files that are not what their tasks wrote. Object stores keep checksums themselves.
+/// Forgets the chunks in files that are not what their tasks wrote. Object stores keep checksums themselves, and say by a tag what was replaced.
 fn forget_damaged(ctx: &TaskContext, reports: &mut Reports) -> Result<(), StorageError> {
     let local = |array: &str| !ctx.array_location(array).is_remote();
     let chunks: Vec<_> = reports.iter().filter(|((array, _), _)| local(array)).collect();

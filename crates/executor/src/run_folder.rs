@@ -106,13 +106,16 @@ fn delete(run: &Location) -> Result<Cleaned, StorageError> {
     let plan = store.get(PLAN)?.and_then(|text| Plan::from_json(&String::from_utf8_lossy(&text)).ok());
     let intermediates = plan.iter().flat_map(|p| p.arrays.values()).filter(|a| a.role == ArrayRole::Intermediate);
     let intermediates: Vec<String> = intermediates.map(|a| a.url.clone()).collect();
-    // The marker and the plan last: if this is cut off, it can be done again.
-    let last = |key: &str| key == MARKER || key == PLAN;
+    // What says that chunks are finished goes first, and what makes it a run last: this may be cut off anywhere, and who then goes on with the run
+    // must find nothing finished of which it is not known which inputs it is made of.
+    let reports = |key: &str| key.starts_with(REPORTS) && is_ours(key, &[]);
+    let last = |key: &str| [Inputs::OBJECT, PLAN, MARKER].contains(&key);
+    let (reported, _) = store.delete_ours(&reports, false)?;
     let (objects, left) = store.delete_ours(&|key| !last(key) && is_ours(key, &intermediates), false)?;
     let mut left: Vec<String> = left.into_iter().filter(|key| !last(key)).collect();
     left.truncate(TOLD);
     let (rest, _) = store.delete_ours(&last, false)?;
-    Ok(Cleaned { objects: objects + rest, left })
+    Ok(Cleaned { objects: reported + objects + rest, left })
 }
 
 /// Makes the work directory of a plan, if it is the default one.

@@ -273,6 +273,9 @@ pub struct WrittenChunk {
     pub bytes: u64,
     /// XXH3-64 of the stored bytes, in hex.
     pub xxh3: String,
+    /// The entity tag that an object store gave the object, without quotes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
 }
 
 impl Plan {

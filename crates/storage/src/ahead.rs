@@ -7,11 +7,11 @@
 
 use crate::StorageError;
 use crate::chunks::ArrayIo;
+use crate::pending::Pending;
 use crate::raw::{cut_runs, place_runs};
 use crate::read::{READ_BUFFER, READ_GAP, ReadStats};
 use crate::remote::Fetched;
 use crate::shard::{Entry, ShardError, ShardLayout};
-use crate::store::Pending;
 use chunkwise_types::{ChunkGrid, PerAxis, Region, ravel, unravel};
 use object_store::GetRange;
 use std::collections::VecDeque;

@@ -53,8 +53,8 @@ impl Store {
     /// now or by a run before.
     ///
     /// # Errors
-    /// When storage fails. What was whole can then still be found.
-    pub fn set_aside(&self, owned: &Owned) -> Result<bool, StorageError> {
+    /// When storage fails. What was whole can then still be found. Those of `still`, which is asked before anything is deleted elsewhere.
+    pub fn set_aside<E: From<StorageError>>(&self, owned: &Owned, still: &dyn Fn() -> Result<(), E>) -> Result<bool, E> {
         let failed = |e: &std::io::Error| StorageError::of_io("keep", self.url(""), e);
         let moving = self.file(MOVING).is_some_and(|f| f.is_dir());
         if owned.published || moving {
@@ -64,7 +64,7 @@ impl Store {
             }
             match self.file("") {
                 Some(folder) => local::set_aside(&folder).map_err(|e| failed(&e))?,
-                None => self.copy_aside()?,
+                None => self.copy_aside(still)?,
             }
             return Ok(true);
         }
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// Copies everything into the folder of what is replaced, and then deletes it where it was, the metadata first.
-    fn copy_aside(&self) -> Result<(), StorageError> {
+    fn copy_aside<E: From<StorageError>>(&self, still: &dyn Fn() -> Result<(), E>) -> Result<(), E> {
         let keys: Vec<String> = self.everything()?.into_iter().filter(|k| !is_own(k)).collect();
         let pairs =
             keys.iter().map(|k| Ok((self.key(k)?, self.key(&format!("{REPLACED}/{k}"))?))).collect::<Result<Vec<_>, StorageError>>()?;
@@ -85,7 +85,10 @@ impl Store {
             futures::stream::iter(copies).buffer_unordered(COPIES).try_collect::<Vec<()>>().await
         })?;
         let (first, rest): (Vec<String>, Vec<String>) = keys.into_iter().partition(|k| METADATA.contains(&k.as_str()));
+        // Copies take long.
+        still()?;
         self.delete_keys(&first)?;
+        still()?;
         self.delete_keys(&rest)?;
         Ok(())
     }

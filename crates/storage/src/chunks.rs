@@ -158,6 +158,12 @@ impl ArrayIo {
         Ok(all.into_iter().filter_map(|(key, size)| Some((self.chunk_of(&key)?, size))).collect())
     }
 
+    /// Every stored chunk with its size and, in object stores, its entity tag, by one listing.
+    pub fn tagged_chunks(&self) -> Result<HashMap<Vec<u64>, (u64, Option<String>)>, StorageError> {
+        let all = self.0.store.list_tagged("")?;
+        Ok(all.into_iter().filter_map(|(key, size, tag)| Some((self.chunk_of(&key)?, (size, tag)))).collect())
+    }
+
     /// The indices of the stored chunks, in the order of their numbers; `None` where the store cannot say it.
     pub fn stored_indices(&self) -> Result<Option<Vec<Vec<u64>>>, StorageError> {
         if !self.0.store.can_list() {

@@ -1,7 +1,7 @@
 //! Groups, consolidated metadata and the tree of a store.
 
 use crate::meta::{MOST_OF_GROUP, from_document};
-use crate::{ArrayMeta, Location, StorageError, Store};
+use crate::{ArrayMeta, Location, StorageError, Store, at_once};
 use serde_json::{Map, Value, json};
 
 /// A node of a store.
@@ -45,19 +45,18 @@ pub fn group_format(location: &Location) -> Result<Option<u8>, StorageError> {
     Ok(store.get(".zgroup")?.map(|_| 2))
 }
 
-/// Makes a group of a version of Zarr unless there is one.
-pub fn ensure_group(location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
-    if group_format(location)?.is_some() {
-        return Ok(());
-    }
+/// Makes a group of a version of Zarr of a folder that is none. One that is there by now stays what it is, also if a request that was repeated
+/// arrives late.
+pub fn make_group(location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
     let store = Store::open(location)?;
     if zarr_format == 2 {
         if !attributes.is_empty() {
-            store.put(".zattrs", json!(attributes).to_string().into_bytes())?;
+            store.create(".zattrs", json!(attributes).to_string().as_bytes())?;
         }
-        return store.put(".zgroup", json!({"zarr_format": 2}).to_string().into_bytes());
+        return store.create(".zgroup", json!({"zarr_format": 2}).to_string().as_bytes()).map(|_| ());
     }
-    store.put("zarr.json", json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string().into_bytes())
+    let document = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
+    store.create("zarr.json", document.to_string().as_bytes()).map(|_| ())
 }
 
 /// Writes the metadata of everything below a v2 group into one document, as zarr-python does.
@@ -82,24 +81,51 @@ fn consolidate_2(store: &Store) -> Result<(), StorageError> {
     store.put(".zmetadata", json!({"zarr_consolidated_format": 1, "metadata": documents}).to_string().into_bytes())
 }
 
+/// How often the metadata of a group is put together anew, as somebody else has changed it meanwhile.
+const ATTEMPTS: usize = 8;
+
 /// Writes the metadata of everything below a group into one document, of a v3 group into its own, as zarr-python does.
 pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let store = Store::open(location)?;
-    let (root, mut top) = std::thread::scope(|scope| {
-        let top = scope.spawn(|| store.list_dirs(""));
-        (read(&store, "zarr.json"), top.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(Some))
+    for _ in 0..ATTEMPTS {
+        if consolidate_once(&store)? {
+            return Ok(());
+        }
+    }
+    let (action, url, detail) = ("write", store.url("zarr.json"), "others keep changing the metadata of the group".into());
+    Err(StorageError::Store { action, url, detail, transient: true })
+}
+
+/// False if the document was changed meanwhile.
+fn consolidate_once(store: &Store) -> Result<bool, StorageError> {
+    enum Found {
+        Document(Option<bytes::Bytes>),
+        Folders(Vec<String>),
+    }
+    let found = at_once(&[true, false], |document| {
+        Ok(if *document { Found::Document(store.get_at_most("zarr.json", MOST_OF_GROUP)?) } else { Found::Folders(store.list_dirs("")?) })
     });
-    let Some(mut root) = root? else {
-        return if store.get(".zgroup")?.is_some() { consolidate_2(&store) } else { Ok(()) };
+    let (mut before, mut top) = (None, None);
+    for part in found {
+        match part? {
+            Found::Document(data) => before = data,
+            Found::Folders(names) => top = Some(names),
+        }
+    }
+    let Some((before, mut root)) = before.clone().zip(parsed(store, "zarr.json", before)?) else {
+        if store.get(".zgroup")?.is_some() {
+            consolidate_2(store)?;
+        }
+        return Ok(true);
     };
     let mut nodes = Map::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let names = std::mem::replace(&mut top, Ok(None))?.map_or_else(|| store.list_dirs(&folder), Ok)?;
+        let names = top.take().map_or_else(|| store.list_dirs(&folder), Ok)?;
         let below: Vec<String> = names.into_iter().map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect();
         let keys: Vec<String> = below.iter().map(|path| format!("{path}/zarr.json")).collect();
         for ((path, key), data) in below.into_iter().zip(&keys).zip(store.get_all_at_most(&keys, MOST_OF_GROUP)?) {
-            if let Some(doc) = parsed(&store, key, data)? {
+            if let Some(doc) = parsed(store, key, data)? {
                 if doc.get("node_type").and_then(Value::as_str) == Some("group") {
                     folders.push(path.clone());
                 }
@@ -108,15 +134,16 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
         }
     }
     nodes.sort_keys();
-    let Some(object) = root.as_object_mut() else { return Ok(()) };
+    let Some(object) = root.as_object_mut() else { return Ok(true) };
     object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
-    let text = root.to_string();
-    if text.len() as u64 <= MOST_OF_GROUP {
-        return store.put("zarr.json", text.into_bytes());
+    let mut text = root.to_string();
+    if text.len() as u64 > MOST_OF_GROUP {
+        // More than would be read again: a group without is whole, too.
+        root.as_object_mut().map(|o| o.remove("consolidated_metadata"));
+        text = root.to_string();
     }
-    // More than would be read again: a group without is whole, too.
-    root.as_object_mut().map(|o| o.remove("consolidated_metadata"));
-    store.put("zarr.json", root.to_string().into_bytes())
+    // Who was quicker knows what was there then, which may not be all; and a request that arrives late changes nothing.
+    if text.as_bytes() == before { Ok(true) } else { store.swap("zarr.json", &before, text.as_bytes()) }
 }
 
 /// The nodes that the consolidated metadata of a v3 group names: for stores that cannot be listed.

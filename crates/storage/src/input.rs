@@ -1,11 +1,12 @@
 //! Inputs that must stay as they are while they are read, and what tells one state of them from another.
 
 use crate::meta::{document_of, same};
+use crate::world::{nanoseconds, now};
 use crate::{ArrayIo, ArrayMeta, Location, StorageError, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// What stores say of the state of an object beside its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,15 +41,6 @@ impl Stamp {
     }
 }
 
-fn nanoseconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Nanoseconds since 1970.
-pub fn now() -> u64 {
-    nanoseconds(SystemTime::now())
-}
-
 /// When a file was written, as it says. Copies may keep that time; then it is when the file was made.
 fn said(meta: &std::fs::Metadata) -> u64 {
     let of = |time: std::io::Result<SystemTime>| time.map_or(0, nanoseconds);
@@ -75,11 +67,32 @@ fn changed(_: &std::fs::Metadata) -> u64 {
 
 /// The clocks of object stores may differ from ours by so much, in nanoseconds, and they tell whole seconds.
 const CLOCKS: u64 = 2_000_000_000;
+/// What is later than that by our clock, in nanoseconds, has a time that means nothing: in files, and in object stores.
+const FUTURE: [u64; 2] = [0, 3_600_000_000_000];
+
+/// A time after which an input must not be written, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// By the clock of this machine.
+    Ours(u64),
+    /// By the clock of the store.
+    Theirs(u64),
+}
+
+impl Since {
+    /// The time by the clock of a store, elsewhere or not, with what two clocks may differ by.
+    fn at(self, remote: bool) -> u64 {
+        match self {
+            Since::Ours(time) if remote => time.saturating_add(CLOCKS),
+            Since::Ours(time) | Since::Theirs(time) => time,
+        }
+    }
+}
 
 /// What is noted while an input is read.
 #[derive(Debug)]
 pub struct InputWatch {
-    /// What was written after this time does not belong to what was read before: nanoseconds since 1970.
+    /// What was written after this time, by the clock of the store, does not belong to what was read before: nanoseconds since 1970.
     since: AtomicU64,
     /// Chunks that were not there; one from the beginning, so that each process looks at each input once.
     missed: AtomicU64,
@@ -94,9 +107,9 @@ impl Default for InputWatch {
 }
 
 impl InputWatch {
-    /// From now on what was written after a time, in nanoseconds since 1970, is refused.
-    pub fn set_since(&self, time: u64) {
-        self.since.store(time, Ordering::Relaxed);
+    /// From now on what was written to an input after a time is refused.
+    pub fn set_since(&self, location: &Location, time: Since) {
+        self.since.store(time.at(location.is_remote()), Ordering::Relaxed);
     }
 
     /// A chunk is not there.
@@ -118,9 +131,8 @@ impl InputWatch {
     /// Refuses an object that was written after the time.
     pub(crate) fn check(&self, store: &Store, key: &str, modified: u64) -> Result<(), StorageError> {
         let since = self.since.load(Ordering::Relaxed);
-        let slack = if store.is_remote() { CLOCKS } else { 0 };
         // What is of the future was not written just now.
-        if modified <= since.saturating_add(slack) || modified > now().saturating_add(slack) {
+        if modified <= since || modified > now().saturating_add(FUTURE[usize::from(store.is_remote())]) {
             return Ok(());
         }
         Err(changed_after(store, key, modified - since))
@@ -140,7 +152,7 @@ fn changed_after(store: &Store, key: &str, nanoseconds: u64) -> StorageError {
 pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, stamp)) = document_of(&store, known.zarr_format, &location.to_string())? else {
-        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::machine::in_words() });
+        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::world::in_words() });
     };
     let mut wanted = known.metadata.clone();
     if !store.can_list() {
@@ -163,7 +175,7 @@ pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, Stor
 pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, _)) = document_of(&store, known.zarr_format, &location.to_string())? else {
-        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::machine::in_words() });
+        return Err(StorageError::InputGone { url: location.to_string(), machine: crate::world::in_words() });
     };
     let mut was = known.metadata.clone();
     let lengths = |doc: &serde_json::Value| -> Vec<u64> {
@@ -178,16 +190,15 @@ pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, Storage
 }
 
 impl ArrayIo {
-    /// The stored chunks that were written after a time, in nanoseconds since 1970. None, where the store cannot be listed.
+    /// The stored chunks that were written after a time. None, where the store cannot be listed.
     ///
     /// # Errors
     /// When storage fails.
-    pub fn written_since(&self, time: u64) -> Result<HashSet<Vec<u64>>, StorageError> {
+    pub fn written_since(&self, time: Since) -> Result<HashSet<Vec<u64>>, StorageError> {
         let store = self.store();
         if !store.can_list() {
             return Ok(HashSet::new());
         }
-        let slack = if store.is_remote() { CLOCKS } else { 0 };
-        Ok(store.newer(time.saturating_add(slack))?.iter().filter_map(|key| self.chunk_of(key)).collect())
+        Ok(store.newer(time.at(store.is_remote()))?.iter().filter_map(|key| self.chunk_of(key)).collect())
     }
 }

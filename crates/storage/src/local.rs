@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use walkdir::{DirEntry, WalkDir};
 
 /// True if the error says that there is no such object.
@@ -154,6 +155,21 @@ pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
         let _ = std::fs::remove_file(&staged);
     }
     written
+}
+
+/// What time it is for the filesystem that a file is in, which may be kept by another machine.
+pub(crate) fn clock(path: &Path) -> Result<SystemTime> {
+    let probe = staging(path);
+    let asked = File::options().write(true).create_new(true).open(&probe).and_then(|mut f| {
+        f.write_all(b".")?;
+        f.metadata()?.modified()
+    });
+    let _ = std::fs::remove_file(&probe);
+    match asked {
+        // Who may not write here asks the own clock.
+        Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => Ok(SystemTime::now()),
+        other => other,
+    }
 }
 
 /// Writes a file, unless there is one. It appears with its content.

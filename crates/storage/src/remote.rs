@@ -92,6 +92,14 @@ pub(crate) struct Fetched {
     pub stamp: Stamp,
 }
 
+/// What became of an object that was written.
+pub(crate) struct Sent {
+    /// Requests that this took.
+    pub requests: u64,
+    /// The entity tag that it has now.
+    pub etag: Option<String>,
+}
+
 /// The scheme, the bucket (or host) and the key of a location.
 pub(crate) fn parts(location: &Location) -> (&str, &str, &str) {
     let url = location.as_str();
@@ -104,17 +112,50 @@ pub(crate) fn parts(location: &Location) -> (&str, &str, &str) {
     }
 }
 
+/// How a store is known among those that are open.
+fn name(location: &Location) -> (String, StoreOptions) {
+    let (scheme, bucket, _) = parts(location);
+    let options = if bucket.is_empty() { StoreOptions::default() } else { options_of(location.as_str()) };
+    (format!("{scheme}://{bucket} {}", serde_json::to_string(&options).unwrap_or_default()), options)
+}
+
 /// Opens the store of a location; one that is open is used again.
 pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
     let (scheme, bucket, _) = parts(location);
-    let options = if bucket.is_empty() { StoreOptions::default() } else { options_of(location.as_str()) };
-    let key = format!("{scheme}://{bucket} {}", serde_json::to_string(&options).unwrap_or_default());
+    let (key, options) = name(location);
     if let Some(found) = OPEN.lock().get(&key) {
         return Ok(found.clone());
     }
     let made = make(scheme, bucket, &options).map_err(|problem| StorageError::Url { url: location.to_string(), problem })?;
     // Of two threads that open the same store at once, one store is kept.
     Ok(OPEN.lock().entry(key).or_insert_with(|| Arc::new(made)).clone())
+}
+
+/// Puts a store in the place of the bucket of a location, for all that this process opens from now on.
+pub fn mount(location: &Location, store: Arc<dyn ObjectStore>) {
+    let (scheme, bucket, _) = parts(location);
+    let remote = Remote {
+        store,
+        s3: None,
+        permits: Semaphore::new(CONNECTIONS as usize),
+        suffix: true,
+        multipart: false,
+        endpoint: None,
+        bucket: bucket.into(),
+        scheme: scheme.into(),
+    };
+    OPEN.lock().insert(name(location).0, Arc::new(remote));
+}
+
+/// Ends what [`mount`] has begun.
+pub fn unmount(location: &Location) {
+    OPEN.lock().remove(&name(location).0);
+}
+
+/// An entity tag as all answers of a store have it: some put it in quotes in one answer and not in another.
+pub(crate) fn plain_etag(tag: &str) -> Option<String> {
+    let plain = tag.trim().trim_start_matches("W/").trim_matches('"');
+    (!plain.is_empty()).then(|| plain.to_string())
 }
 
 fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> {
@@ -419,15 +460,15 @@ impl Remote {
         Err(generic("not reached".into()))
     }
 
-    /// Writes an object, whole or not at all, and says how many requests that took. The last writer wins.
-    pub async fn put(&self, path: &object_store::path::Path, data: Bytes) -> Result<u64, object_store::Error> {
+    /// Writes an object, whole or not at all. The last writer wins.
+    pub async fn put(&self, path: &object_store::path::Path, data: Bytes) -> Result<Sent, object_store::Error> {
         use futures::{StreamExt, TryStreamExt};
         use object_store::ObjectStoreExt;
         let generic = |text: String| object_store::Error::Generic { store: "store", source: text.into() };
         if !self.multipart || data.len() <= MULTIPART_ABOVE {
             let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
-            self.store.put(path, data.into()).await?;
-            return Ok(1);
+            let put = self.store.put(path, data.into()).await?;
+            return Ok(Sent { requests: 1, etag: put.e_tag.as_deref().and_then(plain_etag) });
         }
         let mut upload = self.store.put_multipart(path).await?;
         let parts: Vec<_> = (0..data.len())
@@ -446,12 +487,14 @@ impl Remote {
             Ok(_) => upload.complete().await,
             Err(e) => Err(e),
         };
-        if let Err(e) = done {
-            // Parts that nobody puts together would be paid for.
-            let _ = upload.abort().await;
-            return Err(e);
+        match done {
+            Ok(put) => Ok(Sent { requests: count + 2, etag: put.e_tag.as_deref().and_then(plain_etag) }),
+            Err(e) => {
+                // Parts that nobody puts together would be paid for.
+                let _ = upload.abort().await;
+                Err(e)
+            }
         }
-        Ok(count + 2)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Objects by key under a location. Calls block; requests run on one small shared runtime.
 
 use crate::allowed::check_allowed;
-use crate::error::no_bucket;
 use crate::folder::Folder;
 use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
@@ -9,15 +8,15 @@ use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStoreExt;
 use object_store::path::Path as Key;
-use object_store::{GetRange, ObjectStoreExt};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::new(|| {
+pub(crate) static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("storage").enable_all().build().map_err(|e| e.to_string())
 });
 static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
@@ -48,36 +47,13 @@ pub struct Store {
     pub(crate) remote: Arc<Remote>,
     prefix: String,
     pub(crate) location: Location,
-    memory: Option<Arc<MemoryTier>>,
+    pub(crate) memory: Option<Arc<MemoryTier>>,
     /// Of inputs: what is read must not have been written since.
     watch: Option<Arc<InputWatch>>,
 }
 
-fn count(which: usize, n: u64) {
+pub(crate) fn count(which: usize, n: u64) {
     COUNTS[which].fetch_add(n, Ordering::Relaxed);
-}
-
-/// A request that runs while its caller does something else. It stops when nobody waits for it any more.
-pub(crate) struct Pending<T>(tokio::task::JoinHandle<Result<T, StorageError>>);
-
-impl<T> Pending<T> {
-    /// True if its result is there.
-    pub fn is_done(&self) -> bool {
-        self.0.is_finished()
-    }
-
-    /// Its result.
-    pub fn wait(mut self) -> Result<T, StorageError> {
-        let failed = |detail: String| StorageError::Store { action: "wait for", url: "a request".into(), detail, transient: true };
-        let runtime = RUNTIME.as_ref().map_err(|e| failed(e.clone()))?;
-        runtime.block_on(&mut self.0).map_err(|e| failed(e.to_string()))?
-    }
-}
-
-impl<T> Drop for Pending<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Store {
@@ -91,6 +67,11 @@ impl Store {
     /// The same folder, whose objects stay in memory while there is room.
     pub fn with_memory(self, tier: Arc<MemoryTier>) -> Store {
         Store { memory: Some(tier), ..self }
+    }
+
+    /// The same folder, whose objects are where they belong.
+    pub(crate) fn without_memory(&self) -> Store {
+        Store { memory: None, ..self.clone() }
     }
 
     /// The same folder, whose objects must not have been written while they are read.
@@ -113,7 +94,7 @@ impl Store {
         !self.remote.scheme.starts_with("http")
     }
 
-    fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
+    pub(crate) fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
         if self.can_list() {
             return Ok(());
         }
@@ -322,8 +303,7 @@ impl Store {
         self.check_full("write", key)?;
         let (path, mut data) = (self.key(key)?, data.into());
         if let Some(tier) = &self.memory {
-            let plain = Store { memory: None, ..self.clone() };
-            match tier.put(&plain, key, data) {
+            match tier.put(&self.without_memory(), key, data) {
                 Ok(()) => return Ok(()),
                 Err(back) => data = back,
             }
@@ -334,8 +314,8 @@ impl Store {
             return local::write(&file, &data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
         let data = Bytes::from(data.into_owned());
-        let puts = self.wait("write", key, self.remote.put(&path, data))?;
-        count(1, puts - 1);
+        let sent = self.wait("write", key, self.remote.put(&path, data))?;
+        count(1, sent.requests - 1);
         Ok(())
     }
 
@@ -419,71 +399,6 @@ impl Store {
         })
     }
 
-    fn start<T: Send + 'static>(
-        &self,
-        action: &'static str,
-        key: &str,
-        request: impl Future<Output = Result<T, object_store::Error>> + Send + 'static,
-    ) -> Result<Pending<T>, StorageError> {
-        let url = self.url(key);
-        let runtime = RUNTIME.as_ref().map_err(|e| StorageError::Store {
-            action,
-            url: url.clone(),
-            detail: format!("the runtime cannot start: {e}"),
-            transient: false,
-        })?;
-        let remote = self.remote.clone();
-        Ok(Pending(runtime.spawn(async move { request.await.map_err(|e| StorageError::of(action, url, &e, &remote)) })))
-    }
-
-    /// Starts to read an object or a range of it, of at most `most` bytes; `None` if there is no such object. `length` is set to what is
-    /// really read as soon as that is known.
-    pub(crate) fn start_get(
-        &self,
-        key: &str,
-        range: Option<GetRange>,
-        most: u64,
-        length: Arc<AtomicU64>,
-    ) -> Result<Pending<Option<Fetched>>, StorageError> {
-        let (path, remote) = (self.key(key)?, self.remote.clone());
-        count(0, 1);
-        self.start("read", key, async move {
-            match remote.get(&path, range, most, |n| length.store(n, Ordering::Relaxed)).await {
-                Ok(found) => {
-                    count(3, found.data.len() as u64);
-                    Ok(Some(found))
-                }
-                // Of a bucket that is not there the error says more than "no such chunk".
-                Err(object_store::Error::NotFound { source, .. }) if !no_bucket(&source.to_string()) => Ok(None),
-                Err(e) => Err(e),
-            }
-        })
-    }
-
-    /// Starts to write an object, and says how many requests that will take; where that takes no time it is written at once.
-    pub(crate) fn start_put(&self, key: &str, data: Cow<'_, [u8]>) -> Result<Option<Pending<u64>>, StorageError> {
-        self.check_full("write", key)?;
-        let mut data = data;
-        if !self.is_remote() {
-            return self.put(key, data).map(|()| None);
-        }
-        let path = self.key(key)?;
-        if let Some(tier) = &self.memory {
-            match tier.put(&Store { memory: None, ..self.clone() }, key, data) {
-                Ok(()) => return Ok(None),
-                Err(back) => data = back,
-            }
-        }
-        let (remote, data) = (self.remote.clone(), Bytes::from(data.into_owned()));
-        count(4, data.len() as u64);
-        let sent = self.start("write", key, async move {
-            let puts = remote.put(&path, data).await?;
-            count(1, puts);
-            Ok(puts)
-        })?;
-        Ok(Some(sent))
-    }
-
     /// Removes the unfinished writes of processes that were killed; of an array that is `whole` all of them. Object stores have none.
     pub fn sweep(&self, whole: bool) -> Result<(), StorageError> {
         match self.file("") {
@@ -554,25 +469,31 @@ impl Store {
 
     /// Every object below a key with its size; keys are relative to this store.
     pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
+        Ok(self.list_tagged(key)?.into_iter().map(|(name, size, _)| (name, size)).collect())
+    }
+
+    /// As [`Store::list`], with the entity tags that object stores give.
+    pub(crate) fn list_tagged(&self, key: &str) -> Result<Vec<(String, u64, Option<String>)>, StorageError> {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
         let mut out = if let Some(folder) = self.file(key) {
             let within = if key.is_empty() { String::new() } else { format!("{key}/") };
             let found = local::list(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e))?;
-            found.into_iter().map(|(name, size)| (format!("{within}{name}"), size)).collect()
+            found.into_iter().map(|(name, size)| (format!("{within}{name}"), size, None)).collect()
         } else {
             let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
             let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-            let relative = |m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size));
+            let tag = |m: &object_store::ObjectMeta| m.e_tag.as_deref().and_then(remote::plain_etag);
+            let relative = |m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size, tag(&m)));
             found.into_iter().filter_map(relative).collect::<Vec<_>>()
         };
         count(2, out.len() as u64 / PAGE);
         if let Some(tier) = &self.memory {
             let base = self.url("").len() + 1;
-            let mut all: HashMap<String, u64> = out.into_iter().collect();
-            all.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), n))));
-            out = all.into_iter().collect();
+            let mut all: HashMap<String, _> = out.into_iter().map(|(name, size, tag)| (name, (size, tag))).collect();
+            all.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), (n, None)))));
+            out = all.into_iter().map(|(name, (size, tag))| (name, size, tag)).collect();
         }
         Ok(out)
     }

@@ -3,7 +3,8 @@
 use crate::boxes::Elements;
 use crate::chunks::ArrayIo;
 use crate::folder::Folder;
-use crate::store::Pending;
+use crate::pending::Pending;
+use crate::remote::Sent;
 use crate::{ChunkWritten, StorageError};
 use std::collections::VecDeque;
 
@@ -11,9 +12,9 @@ use std::collections::VecDeque;
 ///
 /// Chunks that are dropped with this are not written, or not all of them.
 pub struct Uploads<T> {
-    sent: VecDeque<(Pending<u64>, u64, T)>,
+    sent: VecDeque<(Pending<Sent>, u64, T)>,
     folder: Option<Open<T>>,
-    done: Vec<T>,
+    done: Vec<(T, Option<String>)>,
     held: u64,
     budget: u64,
     puts: u64,
@@ -58,7 +59,7 @@ impl<T: Clone> Uploads<T> {
     pub fn end(&mut self) -> Result<(), StorageError> {
         if let Some(Open { io, folder, key, tags }) = self.folder.take() {
             io.store().publish(folder, &key)?;
-            self.done.extend(tags);
+            self.done.extend(tags.into_iter().map(|tag| (tag, None)));
         }
         Ok(())
     }
@@ -96,7 +97,7 @@ impl<T: Clone> Uploads<T> {
             None => {
                 // A file; or it stays in memory instead of going to an object store.
                 self.puts += u64::from(!io.store().is_remote());
-                self.done.push(tag.clone());
+                self.done.push((tag.clone(), None));
             }
         }
         Ok(tag)
@@ -105,17 +106,18 @@ impl<T: Clone> Uploads<T> {
     fn wait(&mut self) -> Result<(), StorageError> {
         if let Some((pending, n, tag)) = self.sent.pop_front() {
             self.held -= n;
-            self.puts += pending.wait()?;
-            self.done.push(tag);
+            let sent = pending.wait()?;
+            self.puts += sent.requests;
+            self.done.push((tag, sent.etag));
         }
         Ok(())
     }
 
-    /// The chunks that were written since the last call, without waiting.
+    /// The chunks that were written since the last call, with the entity tags that an object store has given them; without waiting.
     ///
     /// # Errors
     /// When one could not be written.
-    pub fn written(&mut self) -> Result<Vec<T>, StorageError> {
+    pub fn written(&mut self) -> Result<Vec<(T, Option<String>)>, StorageError> {
         while self.sent.front().is_some_and(|(pending, ..)| pending.is_done()) {
             self.wait()?;
         }
@@ -126,7 +128,7 @@ impl<T: Clone> Uploads<T> {
     ///
     /// # Errors
     /// When one could not be written.
-    pub fn finish(&mut self) -> Result<Vec<T>, StorageError> {
+    pub fn finish(&mut self) -> Result<Vec<(T, Option<String>)>, StorageError> {
         self.end()?;
         while !self.sent.is_empty() {
             self.wait()?;

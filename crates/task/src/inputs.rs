@@ -6,7 +6,7 @@
 use crate::context::Opened;
 use crate::{TaskContext, TaskError};
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Stamp, StorageError, Store, at_once, check_input, has_grown, now};
+use chunkwise_storage::{Since, Stamp, StorageError, Store, at_once, check_input, has_grown, now};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,6 +19,9 @@ const AHEAD: u64 = 300_000_000_000;
 pub struct Inputs {
     /// When that was: nanoseconds since 1970.
     began: u64,
+    /// The same by the clock of an object store that the run writes to, if there is one. Object stores have the right time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began_there: Option<u64>,
     /// The state of the metadata object of each, by the name of the array in the plan.
     arrays: BTreeMap<String, Stamp>,
 }
@@ -27,15 +30,16 @@ impl Inputs {
     /// The object in the folder of a run that has this.
     pub const OBJECT: &str = "inputs.json";
 
-    /// Looks at the inputs of a plan: each must be what the plan was made for.
+    /// Looks at the inputs of a plan: each must be what the plan was made for. `began_there` is the time by the clock of an object store, shortly
+    /// before.
     ///
     /// # Errors
     /// When one is not there, or another one.
-    pub fn look(ctx: &TaskContext) -> Result<Inputs, TaskError> {
+    pub fn look(ctx: &TaskContext, began_there: Option<u64>) -> Result<Inputs, TaskError> {
         let began = now();
         let arrays = each(ctx, |_, a| check_input(&a.location, &a.meta))?;
         ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
-        Ok(Inputs { began, arrays })
+        Ok(Inputs { began, began_there, arrays })
     }
 
     /// What was kept by [`Inputs::keep`], if anything was.
@@ -63,31 +67,34 @@ impl Inputs {
 
     /// From now on, tasks of this process refuse what was written since.
     pub fn watch(&self, ctx: &TaskContext) {
-        ctx.inputs().for_each(|(name, a)| a.watch.set_since(self.since(name)));
+        ctx.inputs().for_each(|(name, a)| a.watch.set_since(&a.location, self.since(name, a)));
     }
 
     /// Whatever was written after this does not belong to what the run reads. The metadata tells the time by the clock of its store.
-    fn since(&self, name: &str) -> u64 {
-        let ahead = |s: &Stamp| s.modified.checked_sub(self.began).is_some_and(|by| by < AHEAD);
-        self.arrays.get(name).filter(|s| ahead(s)).map_or(self.began, |s| s.modified)
+    fn since(&self, name: &str, a: &Opened) -> Since {
+        let theirs = self.began_there.filter(|_| a.location.is_remote());
+        let began = theirs.unwrap_or(self.began);
+        let ahead = |s: &Stamp| s.modified.checked_sub(began).is_some_and(|by| by < AHEAD);
+        let since = self.arrays.get(name).filter(|s| ahead(s)).map_or(began, |s| s.modified);
+        if theirs.is_some() { Since::Theirs(since) } else { Since::Ours(since) }
     }
 
     /// The chunks of each input that were written since the run began; from now on they belong to what it reads.
     ///
     /// # Errors
     /// When an input is not there any more, or is another one.
-    pub fn changed(&mut self, ctx: &TaskContext) -> Result<BTreeMap<String, HashSet<Vec<u64>>>, TaskError> {
+    pub fn changed(&mut self, ctx: &TaskContext, began_there: Option<u64>) -> Result<BTreeMap<String, HashSet<Vec<u64>>>, TaskError> {
         let began = now();
         let mut found = each(ctx, |name, a| {
             let stamp = check_input(&a.location, &a.meta)?;
             if self.arrays.get(name).is_some_and(|was| !was.is(&stamp)) {
                 return Err(rewritten(a));
             }
-            a.io.written_since(self.since(name))
+            a.io.written_since(self.since(name, a))
         })?;
         found.retain(|_, chunks| !chunks.is_empty());
         if !found.is_empty() {
-            self.began = began;
+            (self.began, self.began_there) = (began, began_there);
         }
         ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
         Ok(found)

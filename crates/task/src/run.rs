@@ -58,8 +58,9 @@ fn run(ctx: &TaskContext, stage: usize, task: u64, watch: &dyn Watch) -> Result<
     let mut run = Run { ctx, stage, task, program, watch, told, bytes_read: 0, requests, readers, uploads, order, cursors, progress };
     let written = run.evaluate(s, &regions).and_then(|written| run.finish().map(|()| written));
     let told = run.tell_all();
-    let written = written?;
+    let mut written = written?;
     told?;
+    run.told.tag(&mut written);
     let requests = Requests { puts: run.uploads.puts(), ..run.requests };
     let seconds = started.elapsed().as_secs_f64();
     Ok(TaskReport { stage, task, written, bytes_read: run.bytes_read, requests, seconds, projected_mem: need })

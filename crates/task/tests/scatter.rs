@@ -114,7 +114,7 @@ impl Watch for Observer {
     }
 
     fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
-        let written = || WrittenChunk { array: array.into(), chunk: chunk.to_vec(), bytes: 24, xxh3: "had".into() };
+        let written = || WrittenChunk { array: array.into(), chunk: chunk.to_vec(), bytes: 24, xxh3: "had".into(), etag: None };
         self.had.iter().any(|had| had == chunk).then(written)
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use reports::answers;
 use crate::RunError;
 use crate::event::Usage;
 use crate::log::Journal;
+use crate::renewals::Fence;
 use chunkwise_plan::{TaskReport, WrittenChunk};
 use chunkwise_storage::StorageError;
 use chunkwise_task::TaskError;
@@ -98,6 +99,9 @@ pub trait Executor {
 
     /// Threads of this process may report the chunks that they write here, instead of with [`Update::Wrote`].
     fn keep(&mut self, _journal: Journal) {}
+
+    /// Threads of this process write nothing any more once this is passed.
+    fn guard(&mut self, _fence: Fence) {}
 
     /// Makes room for an attempt that is submitted next. False if it has to wait until others have ended.
     ///

@@ -6,6 +6,7 @@
 use super::{Assignment, Executor, UnderWay, Update};
 use crate::RunError;
 use crate::log::{Journal, Reports};
+use crate::renewals::Fence;
 use chunkwise_plan::{Requests, TaskReport, WrittenChunk};
 use chunkwise_storage::{MemoryTier, StorageError};
 use chunkwise_task::{Cores, TaskContext, TaskError, Watch, run_task};
@@ -13,7 +14,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,8 @@ struct Watcher<'a> {
 
 impl Watch for Watcher<'_> {
     fn cancelled(&self) -> bool {
-        self.link.stop.load(Ordering::Relaxed) || self.shared.stop.load(Ordering::Relaxed)
+        let stopped = self.link.stop.load(Ordering::Relaxed) || self.shared.stop.load(Ordering::Relaxed);
+        stopped || self.shared.fence.get().is_some_and(Fence::passed)
     }
 
     fn have(&self, array: &str, chunk: &[u64]) -> Option<WrittenChunk> {
@@ -73,6 +75,8 @@ struct Shared {
     have: RwLock<Reports>,
     stop: AtomicBool,
     cores: Arc<Cores>,
+    /// Until when the run may write.
+    fence: OnceLock<Fence>,
 }
 
 fn serve(shared: &Shared) {
@@ -130,7 +134,8 @@ impl ThreadExecutor {
         let (jobs, queue) = channel::<Job>();
         let (updates, received) = channel();
         let (queue, journal, have) = (Mutex::new(queue), RwLock::default(), RwLock::default());
-        let shared = Arc::new(Shared { ctx, queue, updates, journal, have, stop: AtomicBool::new(false), cores: Cores::new(cores) });
+        let (stop, cores_, fence) = (AtomicBool::new(false), Cores::new(cores), OnceLock::new());
+        let shared = Arc::new(Shared { ctx, queue, updates, journal, have, stop, cores: cores_, fence });
         let mut this = ThreadExecutor {
             jobs: Some(jobs),
             updates: received,
@@ -205,6 +210,11 @@ impl Executor for ThreadExecutor {
 
     fn keep(&mut self, journal: Journal) {
         *self.shared.journal.write() = Some(journal);
+    }
+
+    fn guard(&mut self, fence: Fence) {
+        // A run has one.
+        let _ = self.shared.fence.set(fence);
     }
 
     fn admit(&mut self, need: u64) -> Result<bool, StorageError> {

@@ -1,8 +1,8 @@
 //! The attempts that run now, and the failures of each task.
 
 use super::retry::Failures;
+use chunkwise_storage::Moment;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
 
 /// Why an attempt was stopped.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,9 +18,9 @@ pub(crate) struct Attempt {
     pub stage: usize,
     pub task: u64,
     /// When it began; `None` in a queue.
-    pub started: Option<Instant>,
+    pub started: Option<Moment>,
     /// When and why it was told to stop.
-    pub stopped: Option<(Instant, Stopped)>,
+    pub stopped: Option<(Moment, Stopped)>,
 }
 
 /// All attempts of a run that have not ended.
@@ -37,7 +37,7 @@ pub(crate) struct Attempts {
 impl Attempts {
     pub fn start(&mut self, stage: usize, task: u64, queued: bool) -> u64 {
         self.next += 1;
-        let started = (!queued).then(Instant::now);
+        let started = (!queued).then(Moment::now);
         self.running.insert(self.next, Attempt { stage, task, started, stopped: None });
         *self.copies.entry((stage, task)).or_insert(0) += 1;
         self.next

@@ -15,11 +15,12 @@ use crate::{Event, RunError, RunOptions, RunReport};
 use attempts::{Attempts, Stopped};
 use behind::Behind;
 use chunkwise_plan::{ArrayRole, TaskReport, WrittenChunk};
+use chunkwise_storage::Moment;
 use chunkwise_task::{ErrorClass, TaskContext, TaskError, task_need};
 use meter::Meter;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stragglers::Durations;
 
 /// The longest pause in which the scheduler looks at nothing.
@@ -39,7 +40,7 @@ pub(crate) struct Scheduler<'a> {
     pub events: &'a mut dyn FnMut(&Event),
     pub cancel: &'a AtomicBool,
     pub log: &'a mut Log,
-    pub lease: &'a mut Lease,
+    pub lease: &'a Lease,
     pub report: &'a mut RunReport,
     pub sums: &'a mut Sums,
     /// Chunks that an earlier run has left.
@@ -47,9 +48,9 @@ pub(crate) struct Scheduler<'a> {
     ready: Readiness<'a>,
     attempts: Attempts,
     durations: Durations,
-    later: Vec<(Instant, usize, u64)>,
+    later: Vec<(Moment, usize, u64)>,
     failure: Option<TaskError>,
-    told_usage: Instant,
+    told_usage: Moment,
     meter: Meter,
     deleted: HashSet<String>,
     behind: Behind<'a>,
@@ -65,7 +66,7 @@ pub(crate) struct Parts<'a> {
     pub events: &'a mut dyn FnMut(&Event),
     pub cancel: &'a AtomicBool,
     pub log: &'a mut Log,
-    pub lease: &'a mut Lease,
+    pub lease: &'a Lease,
     pub report: &'a mut RunReport,
     pub sums: &'a mut Sums,
     pub have: Reports,
@@ -95,7 +96,7 @@ impl<'a> Scheduler<'a> {
             durations,
             later,
             failure: None,
-            told_usage: Instant::now(),
+            told_usage: Moment::now(),
             meter,
             deleted,
             behind,
@@ -128,7 +129,10 @@ impl<'a> Scheduler<'a> {
                 }
                 self.back_up()?;
             }
-            for update in self.executor.wait(TICK)? {
+            let updates = self.executor.wait(TICK)?;
+            // What follows may delete what another driver needs, if there is one now.
+            self.lease.check()?;
+            for update in updates {
                 self.take(update)?;
             }
             self.look_at_the_clock();
@@ -138,7 +142,6 @@ impl<'a> Scheduler<'a> {
                 (self.events)(&Event::Progress(progress));
                 self.save()?;
             }
-            self.lease.beat()?;
         }
         self.executor.settle();
         if self.failure.is_none() && self.ready.all_done() {
@@ -162,14 +165,14 @@ impl<'a> Scheduler<'a> {
         if self.told_usage.elapsed() < USAGE {
             return;
         }
-        self.told_usage = Instant::now();
+        self.told_usage = Moment::now();
         if let Some(usage) = self.executor.usage() {
             (self.events)(&Event::Used(usage));
         }
     }
 
     fn retry_due(&mut self) {
-        let (now, ready) = (Instant::now(), &mut self.ready);
+        let (now, ready) = (Moment::now(), &mut self.ready);
         self.later.retain(|&(when, s, t)| {
             let due = when <= now;
             if due {
@@ -256,7 +259,7 @@ impl<'a> Scheduler<'a> {
             let ran = a.started.map_or(Duration::ZERO, |t| t.elapsed());
             match a.stopped {
                 None if self.options.task_timeout.is_some_and(|limit| ran > limit) => {
-                    a.stopped = Some((Instant::now(), Stopped::Late(ran.as_secs_f64())));
+                    a.stopped = Some((Moment::now(), Stopped::Late(ran.as_secs_f64())));
                     self.executor.stop(id, true);
                 }
                 Some((when, Stopped::Superseded)) if when.elapsed() > PATIENCE => self.executor.stop(id, true),
@@ -269,7 +272,7 @@ impl<'a> Scheduler<'a> {
         match update {
             Update::Started { attempt } => {
                 if let Some(a) = self.attempts.running.get_mut(&attempt) {
-                    a.started.get_or_insert_with(Instant::now);
+                    a.started.get_or_insert_with(Moment::now);
                 }
             }
             Update::Wrote(chunk) => self.log.add(&chunk)?,
@@ -309,7 +312,7 @@ impl<'a> Scheduler<'a> {
         self.ready.finish(stage, task);
         for other in self.attempts.of(stage, task) {
             if let Some(a) = self.attempts.running.get_mut(&other) {
-                a.stopped = Some((Instant::now(), Stopped::Superseded));
+                a.stopped = Some((Moment::now(), Stopped::Superseded));
             }
             self.executor.stop(other, false);
         }
@@ -331,7 +334,7 @@ impl<'a> Scheduler<'a> {
                 self.report.retries += 1;
                 let (error, class) = (e.to_string(), e.class().name());
                 (self.events)(&Event::TaskRetried { stage, task, error, class, wait: wait.as_secs_f64() });
-                self.later.push((Instant::now() + wait, stage, task));
+                self.later.push((Moment::now().after(wait), stage, task));
             }
             None if self.failure.is_none() => self.failure = Some(e),
             None => {}

@@ -4,10 +4,10 @@ use super::Run;
 use crate::TaskError;
 use chunkwise_kernels::Block;
 use chunkwise_plan::{Stage, StageOutput, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Elements};
+use chunkwise_storage::{ChunkWritten, Elements, Moment};
 use chunkwise_types::{AxisChunks, ChunkGrid, Region, volume};
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 /// Chunks that are reported together, if they are written within a time: every report wakes the executor, and what is not reported when the
 /// process is killed is made again.
@@ -24,9 +24,11 @@ pub(super) struct Told {
     /// The task writes more than one chunk: of a single one its end says enough.
     many: bool,
     untold: Vec<WrittenChunk>,
-    last: Instant,
+    last: Moment,
     /// When inputs were looked for last.
-    looked: Option<Instant>,
+    looked: Option<Moment>,
+    /// The entity tags of what is in object stores.
+    etags: HashMap<(String, Vec<u64>), String>,
 }
 
 /// How long chunks are kept back that may have been made of an input that is gone, before it is looked for again.
@@ -34,7 +36,27 @@ const LOOKED: Duration = Duration::from_millis(500);
 
 impl Told {
     pub(super) fn new(many: bool) -> Told {
-        Told { many, untold: Vec::new(), last: Instant::now(), looked: None }
+        Told { many, untold: Vec::new(), last: Moment::now(), looked: None, etags: HashMap::new() }
+    }
+
+    /// Takes chunks that are stored now.
+    fn stored(&mut self, chunks: Vec<(WrittenChunk, Option<String>)>) {
+        for (chunk, etag) in chunks {
+            if let Some(etag) = &etag {
+                self.etags.insert((chunk.array.clone(), chunk.chunk.clone()), etag.clone());
+            }
+            self.untold.push(WrittenChunk { etag, ..chunk });
+        }
+    }
+
+    /// Adds the entity tags that came after chunks were listed.
+    pub(super) fn tag(&mut self, written: &mut [WrittenChunk]) {
+        for chunk in written.iter_mut().filter(|c| c.etag.is_none()) {
+            if self.etags.is_empty() {
+                break;
+            }
+            chunk.etag = self.etags.remove(&(chunk.array.clone(), chunk.chunk.clone()));
+        }
     }
 }
 
@@ -49,7 +71,7 @@ impl Run<'_> {
         if *many && !untold.is_empty() {
             self.watch.wrote(self.stage, self.task, std::mem::take(untold));
         }
-        *last = Instant::now();
+        *last = Moment::now();
         Ok(())
     }
 
@@ -59,7 +81,7 @@ impl Run<'_> {
             if self.told.looked.is_some_and(|t| t.elapsed() < LOOKED) {
                 return Ok(());
             }
-            self.told.looked = Some(Instant::now());
+            self.told.looked = Some(Moment::now());
         }
         self.tell_all()
     }
@@ -67,7 +89,7 @@ impl Run<'_> {
     /// Waits for what is on its way to object stores.
     pub(super) fn finish(&mut self) -> Result<(), TaskError> {
         let rest = self.uploads.finish().map_err(self.storage())?;
-        self.told.untold.extend(rest);
+        self.told.stored(rest);
         Ok(())
     }
 
@@ -127,12 +149,14 @@ impl Run<'_> {
             chunk: index.to_vec(),
             bytes: done.bytes,
             xxh3: format!("{:016x}", done.xxh3),
+            etag: None,
         };
         let written = self.uploads.send(self.ctx.array(&output.array), index, elements, report).map_err(self.storage())?;
         if folder && index[last] + 1 == row {
             self.uploads.end().map_err(self.storage())?;
         }
-        self.told.untold.extend(self.uploads.written().map_err(self.storage())?);
+        let stored = self.uploads.written().map_err(self.storage())?;
+        self.told.stored(stored);
         if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
             self.tell()?;
         }

@@ -1,0 +1,81 @@
+//! How old an object is, by the clock of whoever keeps it: those of machines may be wrong by minutes.
+
+use crate::{Stamp, StorageError, Store, local};
+use object_store::ObjectStoreExt;
+use std::time::{Duration, SystemTime};
+
+/// The object by which a store elsewhere says what time it is there.
+const CLOCK: &str = ".chunkwise-clock";
+
+impl Store {
+    /// When an object was written, by the clock of the store: nanoseconds since 1970. `None` if there is no such object, or this is a filesystem.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn written_at(&self, key: &str) -> Result<Option<u64>, StorageError> {
+        if !self.is_remote() {
+            return Ok(None);
+        }
+        match self.wait("look at", key, self.remote.store.head(&self.key(key)?)) {
+            Ok(meta) => Ok(Some(Stamp::of_object(&meta).modified)),
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The time since an object was written; `None` if there is no such object. Beside it an object is written for a moment, as stores say the
+    /// time of nothing else.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn age(&self, key: &str) -> Result<Option<Duration>, StorageError> {
+        let failed = |e: &std::io::Error| StorageError::of_io("look at", self.url(key), e);
+        if let Some(file) = self.file(key) {
+            let written = match std::fs::metadata(&file).and_then(|m| m.modified()) {
+                Err(e) if local::is_missing(&e) => return Ok(None),
+                other => other.map_err(|e| failed(&e))?,
+            };
+            let now = local::clock(&file).map_err(|e| failed(&e))?;
+            return Ok(Some(now.duration_since(written).unwrap_or_default()));
+        }
+        let written = |key: &str| -> Result<Option<SystemTime>, StorageError> {
+            let path = self.key(key)?;
+            match self.wait("look at", key, self.remote.store.head(&path)) {
+                Ok(meta) => Ok(Some(meta.last_modified.into())),
+                Err(StorageError::NotFound { .. }) => Ok(None),
+                Err(e) => Err(e),
+            }
+        };
+        let Some(then) = written(key)? else { return Ok(None) };
+        self.put(CLOCK, &b""[..])?;
+        // Another process may have asked at the same time, and have deleted it already.
+        let now = written(CLOCK)?;
+        let _ = self.delete(CLOCK);
+        Ok(Some(now.map_or(Duration::ZERO, |now| now.duration_since(then).unwrap_or_default())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Location, Store};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn files_are_as_old_as_they_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
+        assert_eq!(store.age("note").unwrap(), None);
+        store.put("note", &b"x"[..]).unwrap();
+        assert!(store.age("note").unwrap().unwrap() < Duration::from_secs(50));
+        let file = std::fs::File::options().write(true).open(folder.path().join("note")).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
+        assert!(store.age("note").unwrap().unwrap() >= Duration::from_secs(99));
+        // Nothing is left beside it.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let elsewhere = Store::open(&Location::parse("memory://age", None).unwrap()).unwrap();
+        assert_eq!(elsewhere.age("note").unwrap(), None);
+        elsewhere.put("note", &b"x"[..]).unwrap();
+        assert!(elsewhere.age("note").unwrap().unwrap() < Duration::from_secs(50));
+        assert_eq!(elsewhere.list("").unwrap().len(), 1);
+    }
+}
