@@ -25,6 +25,8 @@ mod replace;
 mod resume;
 pub mod run_folder;
 mod scheduler;
+#[cfg(test)]
+mod simulation;
 pub mod worker;
 
 pub use driver::{Driver, RunOptions};
