@@ -569,7 +569,7 @@ impl Store {
         };
         count(2, out.len() as u64 / PAGE);
         if let Some(tier) = &self.memory {
-            let base = self.url("").len() + 1;
+            let base = self.url("x").len() - 1;
             let mut all: HashMap<String, u64> = out.into_iter().collect();
             all.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), n))));
             out = all.into_iter().collect();
