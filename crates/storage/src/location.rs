@@ -1,7 +1,7 @@
 //! Where things are: URLs and plain paths.
 
 use crate::{StorageError, trust};
-use chunkwise_types::{STORE_SCHEMES, is_remote};
+use chunkwise_types::{STORE_SCHEMES, is_remote, without_secrets};
 use std::path::{Component, Path, PathBuf};
 
 /// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`,
@@ -25,7 +25,7 @@ impl Location {
         let text = text.trim_start();
         // Names may end in spaces: in a URL, which a plan may have made, they are meant.
         let text = if text.starts_with("file:") || text.starts_with("memory:") || text.contains("://") { text } else { text.trim_end() };
-        let bad = |problem: &str| StorageError::Url { url: trust::without_secrets(text), problem: problem.into() };
+        let bad = |problem: &str| StorageError::Url { url: without_secrets(text), problem: problem.into() };
         if text.is_empty() || text.contains('\0') {
             return Err(bad("it is empty or holds a NUL byte"));
         }
