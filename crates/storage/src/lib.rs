@@ -54,7 +54,7 @@ pub use chunks::ArrayIo;
 pub use codec::one_codec_thread;
 pub use cursor::Cursor;
 pub use error::StorageError;
-pub use group::{NodeKind, TreeNode, consolidate, ensure_group, group_format, list_tree};
+pub use group::{NodeKind, TreeNode, consolidate, consolidated_tree, ensure_group, group_format, list_tree};
 pub use input::{InputWatch, Stamp, check_input, has_grown, now};
 pub use location::Location;
 pub use machine::machine;
