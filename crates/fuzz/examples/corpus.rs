@@ -171,19 +171,19 @@ fn of_expression(expression: &str) -> String {
 const PIPELINES: [(&str, &str); 6] = [
     (
         "all of a file",
-        "# All sections.\ninputs:\n  t: {url: memory:fuzz/in/ds.zarr/t, decode_cf: false}\n  ds: memory:fuzz/in/ds.zarr\nparameters: {scale: 2.5, name: \"time.month\", n: 3, on: true}\narrays:\n  climatology: groupby_mean(t, name)\n  anomaly: t - lookup(climatology, name)\n  half: anomaly / scale ** n\noutputs:\n  memory:fuzz/out.zarr/half:\n    array: half\n    chunks: {time: -1, lat: 1}\n    shards: {time: -1, lat: 2}\n    attributes: {units: K, long_name: half of it}\n    dims: [t, y]\n  memory:fuzz/all.zarr: ds\nspec:\n  allowed_mem: 500MB\n  work_dir: memory:fuzz/work\n  workers: 2\n  fuse: false\n  join: outer\n  join_chunks: false\n  executor: processes\n  executor_options: {memory_limit: watch}\n  storage: {\"s3://\": {region: eu-west-1, path_style: true, timeout: 5, retries: 2, connections: 8}}\n",
+        "# All sections.\ninputs:\n  t: {url: memory:fuzz/in/ds.zarr/t, decode_cf: false}\n  ds: memory:fuzz/in/ds.zarr\nparameters: {scale: 2.5, name: \"time.month\", n: 3, on: true}\narrays:\n  climatology: groupby_mean(t, name)\n  anomaly: t - lookup(climatology, name)\n  half: anomaly / scale ** n\noutputs:\n  memory:fuzz/out.zarr/half:\n    array: half\n    chunks: {t: -1, y: 1}\n    shards: {t: -1, y: 2}\n    attributes: {units: K, long_name: half of it}\n    dims: [t, y]\n  memory:fuzz/all.zarr: ds\nspec:\n  allowed_mem: 500MB\n  work_dir: memory:fuzz/work\n  workers: 2\n  fuse: false\n  join: outer\n  join_chunks: false\n  executor: processes\n  executor_options: {memory_limit: watch}\n  storage: {\"s3://\": {region: eu-west-1, path_style: true, timeout: 5, retries: 2, connections: 8}}\n",
     ),
     (
         "encodings",
-        "inputs: {t: memory:fuzz/in/ds.zarr/t}\noutputs:\n  memory:fuzz/a.zarr/t: {array: t, codec: zstd, fill_value: NaN}\n  memory:fuzz/b.zarr/t: {array: t, zarr_format: 2, compressor: {id: zlib, level: 3}, filters: [{id: shuffle}], order: F, dtype: \">f8\", dimension_separator: /}\n  memory:fuzz/c.zarr/t: {array: t, codecs: [{name: transpose, configuration: {order: [1, 0]}}, bytes, {name: blosc, configuration: {cname: zstd, clevel: 9, shuffle: bitshuffle}}]}\n  memory:fuzz/d.zarr/t: {array: t, dtype: int16, scale_factor: 0.01, add_offset: 20, _FillValue: -999, chunk_key_encoding: {name: v2, separator: .}}\n  memory:fuzz/e.zarr/t: {array: \"astype(t, 'float32')\", dtype: float16, codecs: [{name: sharding_indexed, configuration: {chunk_shape: [1, 1], codecs: [bytes, gzip], index_location: start}}]}\nspec: {work_dir: memory:fuzz/work}\n",
+        "inputs: {t: memory:fuzz/in/ds.zarr/t}\noutputs:\n  memory:fuzz/a.zarr/t: {array: t, codec: zstd, fill_value: NaN}\n  memory:fuzz/b.zarr/t: {array: t, zarr_format: 2, compressor: {id: zlib, level: 3}, filters: [{id: shuffle}], order: F, dtype: \">f8\", dimension_separator: /}\n  memory:fuzz/c.zarr/t: {array: t, codecs: [{name: transpose, configuration: {order: [1, 0]}}, {name: bytes, configuration: {endian: big}}, {name: blosc, configuration: {cname: zstd, clevel: 9, shuffle: bitshuffle}}]}\n  memory:fuzz/d.zarr/t: {array: t, dtype: int16, scale_factor: 0.01, add_offset: 20, _FillValue: -999, chunk_key_encoding: {name: v2, separator: .}}\n  memory:fuzz/e.zarr/t: {array: \"astype(t, 'float32')\", dtype: float16, shards: {time: 2, lat: 2}, codecs: [{name: sharding_indexed, configuration: {chunk_shape: [1, 1], codecs: [{name: bytes, configuration: {endian: little}}, {name: gzip, configuration: {level: 5}}], index_location: start}}]}\nspec: {work_dir: memory:fuzz/work}\n",
     ),
     (
         "json",
-        "{\"inputs\": {\"p\": \"memory:fuzz/in/packed.zarr\"}, \"arrays\": {\"x\": \"p * 2 + [1, 2, 3, 4, 5, 6]\"}, \"outputs\": {\"memory:fuzz/out\": {\"array\": \"x[::2]\", \"chunks\": [2]}}, \"spec\": {\"work_dir\": \"memory:fuzz/work\"}}",
+        "{\"inputs\": {\"p\": \"memory:fuzz/in/packed.zarr\"}, \"arrays\": {\"x\": \"p * 2 + arange(0, 6)\"}, \"outputs\": {\"memory:fuzz/out\": {\"array\": \"x[::2]\", \"chunks\": [2]}}, \"spec\": {\"work_dir\": \"memory:fuzz/work\"}}",
     ),
     (
-        "anchors",
-        "arrays:\n  x: &a arange(0, 24)\n  y: *a\n  z: |\n    reshape(x,\n      [4, 6])\noutputs: {memory:fuzz/out: \"z @ permute_dims(z, [1, 0])\"}\n",
+        "quotes and blocks",
+        "arrays:\n  x: \"arange(0, 24)\"\n  y: 'x + 1'\n  z: |\n    reshape(x,\n      [4, 6])\noutputs: {memory:fuzz/out: \"z @ permute_dims(z, [1, 0])\"}\n",
     ),
     (
         "large",
