@@ -12,10 +12,10 @@ PEAK = pathlib.Path(__file__).resolve().parent / "peak.py"
 MB = 1_000_000
 
 
-def measured(folder, *args):
+def measured(folder, *args, **options):
     """Run the command; returns how it ended and its peak resident bytes."""
     report = folder / "peak.json"
-    done = chunkwise(*args, prefix=(sys.executable, "-S", str(PEAK), str(report)))
+    done = chunkwise(*args, prefix=(sys.executable, "-S", str(PEAK), str(report)), **options)
     return done, json.loads(report.read_text())["peak"]
 
 

@@ -5,11 +5,11 @@ use crate::failure::{SIGNAL, Said, refuse, say};
 use crate::out::{errln, out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
-use chunkwise::Session;
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
+use chunkwise::{ByteSize, Session};
 use miette::{Report, miette};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -37,6 +37,11 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
     let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
         let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
+        // Whoever wrote the plan does not say what is allowed here.
+        if let Some(allowed) = limits.allowed_mem.filter(|m| m.0 < plan.spec.allowed_mem) {
+            let made = ByteSize(plan.spec.allowed_mem);
+            return Err(refuse!("the plan was made for {made}, more than --allowed-mem {allowed}; plan again, or allow as much"));
+        }
         chunkwise::storage::configure(&plan.spec.storage).map_err(say)?;
         chunkwise::executor::check_apart(&plan).map_err(say)?;
         return Ok((plan, None));

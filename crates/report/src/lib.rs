@@ -35,7 +35,7 @@ pub fn table(plan: &Plan) -> String {
             ByteSize(s.projected_mem).to_string(),
             ByteSize(s.cost.bytes_read).to_string(),
             ByteSize(s.cost.bytes_written).to_string(),
-            (s.cost.gets + s.cost.puts).to_string(),
+            s.cost.gets.saturating_add(s.cost.puts).to_string(),
         ]);
     }
     let mut out = aligned(&rows, 3);
@@ -44,7 +44,7 @@ pub fn table(plan: &Plan) -> String {
         .values()
         .filter(|a| a.role == ArrayRole::Intermediate)
         .map(|a| chunkwise_types::volume(&a.shape).saturating_mul(a.dtype.size()))
-        .sum();
+        .fold(0, u64::saturating_add);
     let _ = writeln!(
         out,
         "\nallowed memory {} ({} kept for the program), {} tasks at once, intermediates {}, plan {}",

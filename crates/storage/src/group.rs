@@ -146,8 +146,8 @@ fn consolidate_once(store: &Store) -> Result<bool, StorageError> {
     if text.as_bytes() == before { Ok(true) } else { store.swap("zarr.json", &before, text.as_bytes()) }
 }
 
-/// The nodes that the consolidated metadata of a v3 group names: for stores that cannot be listed.
-fn consolidated(location: &Location, root: &Value) -> Option<Vec<TreeNode>> {
+/// The nodes that the consolidated metadata of a v3 group names, `root` being its `zarr.json`: for stores that cannot be listed.
+pub fn consolidated_tree(location: &Location, root: &Value) -> Option<Vec<TreeNode>> {
     let nodes = root.pointer("/consolidated_metadata/metadata")?.as_object()?;
     let node = |path: &str, doc: &Value| {
         let url = location.join(path).to_string();
@@ -170,7 +170,7 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
     let store = Store::open(location)?;
     if !store.can_list()
         && let Some(root) = read(&store, "zarr.json")?
-        && let Some(nodes) = consolidated(location, &root)
+        && let Some(nodes) = consolidated_tree(location, &root)
     {
         return Ok(nodes);
     }

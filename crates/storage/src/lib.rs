@@ -56,7 +56,7 @@ pub use chunks::ArrayIo;
 pub use codec::one_codec_thread;
 pub use cursor::Cursor;
 pub use error::StorageError;
-pub use group::{NodeKind, TreeNode, consolidate, group_format, list_tree, make_group};
+pub use group::{NodeKind, TreeNode, consolidate, consolidated_tree, group_format, list_tree, make_group};
 pub use input::{InputWatch, Since, Stamp, check_input, has_grown};
 pub use location::Location;
 pub use meta::{ArrayMeta, open_array, publish_array};

@@ -1,11 +1,11 @@
 //! Where things are: URLs and plain paths.
 
 use crate::{StorageError, trust};
-use chunkwise_types::{STORE_SCHEMES, is_remote};
+use chunkwise_types::{STORE_SCHEMES, is_remote, without_secrets};
 use std::path::{Component, Path, PathBuf};
 
 /// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`,
-/// `az://container/prefix`, `https://host/prefix`.
+/// `az://container/prefix`, `https://host/prefix`. Parsed again, it is the same.
 ///
 /// ```
 /// use chunkwise_storage::Location;
@@ -22,8 +22,10 @@ pub struct Location {
 impl Location {
     /// From a URL, or a path relative to `base` (to the current folder without it). The base may be a URL, too.
     pub fn parse(text: &str, base: Option<&Path>) -> Result<Location, StorageError> {
-        let text = text.trim();
-        let bad = |problem: &str| StorageError::Url { url: trust::without_secrets(text), problem: problem.into() };
+        let text = text.trim_start();
+        // Names may end in spaces: in a URL, which a plan may have made, they are meant.
+        let text = if text.starts_with("file:") || text.starts_with("memory:") || text.contains("://") { text } else { text.trim_end() };
+        let bad = |problem: &str| StorageError::Url { url: without_secrets(text), problem: problem.into() };
         if text.is_empty() || text.contains('\0') {
             return Err(bad("it is empty or holds a NUL byte"));
         }
@@ -44,6 +46,9 @@ impl Location {
             if rest.is_empty() {
                 return Err(bad("it names no bucket or host"));
             }
+            if rest.ends_with(char::is_whitespace) {
+                return Err(bad("it ends in a space or a line break"));
+            }
             if rest.split('/').any(|p| p == "..") {
                 return Err(bad("'..' is not allowed in a URL"));
             }
@@ -56,7 +61,8 @@ impl Location {
         if let Some(base) = base.and_then(Path::to_str).filter(|b| is_remote(b) && !text.starts_with('/') && !text.starts_with("file:")) {
             return Location::parse(&format!("{}/{text}", base.trim_end_matches('/')), None);
         }
-        let path = text.strip_prefix("file://").or_else(|| text.strip_prefix("file:")).unwrap_or(text);
+        let path = text.strip_prefix("file://").map(|path| if path.is_empty() { "/" } else { path });
+        let path = path.or_else(|| text.strip_prefix("file:")).unwrap_or(text);
         let path = Path::new(path);
         let absolute = if path.is_absolute() {
             path.to_path_buf()
@@ -78,23 +84,25 @@ impl Location {
             }
         }
         let clean = clean.to_str().ok_or_else(|| bad("the path is not UTF-8"))?;
-        Ok(Location { url: format!("file://{}", clean.trim_end_matches('/')) })
+        Ok(Location { url: format!("file://{clean}") })
     }
 
     /// A place below this one.
     pub fn join(&self, rel: &str) -> Location {
         let rel = rel.trim_matches('/');
-        if rel.is_empty() { self.clone() } else { Location { url: format!("{}/{rel}", self.url) } }
+        // Only the roots of files and of memory end in a slash.
+        let slash = if self.url.ends_with('/') { "" } else { "/" };
+        if rel.is_empty() { self.clone() } else { Location { url: format!("{}{slash}{rel}", self.url) } }
     }
 
     /// The folder that holds this place; `None` at the root of a store.
     pub fn parent(&self) -> Option<Location> {
         let (scheme, path) = self.url.split_once("://")?;
-        let cut = path.rfind('/')?;
-        if cut == 0 && !is_remote(&self.url) {
+        let above = path[..path.rfind('/')?].trim_end_matches('/');
+        if above.is_empty() {
             return None;
         }
-        Some(Location { url: format!("{scheme}://{}", &path[..cut]) })
+        Some(Location { url: format!("{scheme}://{above}") })
     }
 
     /// The last part.
@@ -114,8 +122,7 @@ impl Location {
 
     /// The path, if it is on this machine.
     pub fn local_path(&self) -> Option<PathBuf> {
-        // The root is what is left without its slash; an empty path would be the current folder.
-        self.url.strip_prefix("file://").map(|path| PathBuf::from(if path.is_empty() { "/" } else { path }))
+        self.url.strip_prefix("file://").map(PathBuf::from)
     }
 
     /// Refuses the root of the file system, which is no place for an array.
@@ -162,6 +169,49 @@ mod tests {
         ] {
             assert!(parse(text).contains(word), "{text}: {}", parse(text));
         }
+    }
+
+    #[test]
+    fn what_is_parsed_stays_the_same() {
+        for (text, url) in [
+            ("/", "file:///"),
+            ("file://", "file:///"),
+            ("file:///", "file:///"),
+            ("/x/..", "file:///"),
+            ("x /", "file:///base/x "),
+            (" x ", "file:///base/x"),
+            ("file:///base/x ", "file:///base/x "),
+            ("file: x\n", "file:///base/ x\n"),
+            ("/a//b/./c/", "file:///a/b/c"),
+            ("file:///a://b", "file:///a:/b"),
+            ("memory:", "memory:///"),
+            ("memory: x /", "memory:/// x "),
+            ("memory:a://b", "memory:///a://b"),
+            ("s3://b//x/", "s3://b//x"),
+            (" s3://b/x y", "s3://b/x y"),
+        ] {
+            assert_eq!(parse(text), url, "{text:?}");
+            assert_eq!(parse(url), url, "{text:?}");
+            assert_eq!(parse(&(url.to_string() + "/")), url, "{text:?}");
+        }
+        // In the key of an object it could be meant, but hardly ever is.
+        for text in ["s3://b/x ", "s3://b/x\n", "https://host/x /", "s3://b /"] {
+            assert!(parse(text).contains("ends in a space") || parse(text).contains("no bucket"), "{text:?}: {}", parse(text));
+        }
+    }
+
+    #[test]
+    fn roots() {
+        for (root, below) in [("/", "file:///x"), ("memory:", "memory:///x"), ("s3://b", "s3://b/x")] {
+            let root = Location::parse(root, None).unwrap();
+            assert_eq!(root.join("x").as_str(), below);
+            assert_eq!(root.join("x").join("y").parent().unwrap().as_str(), below);
+            assert_eq!((root.name().is_empty(), root.parent()), (!root.is_remote(), None));
+        }
+        let root = Location::parse("/", None).unwrap();
+        assert_eq!((root.to_string().as_str(), root.local_path()), ("/", Some(PathBuf::from("/"))));
+        assert!(root.check_not_root().is_err());
+        assert_eq!(Location::parse("s3://b//x", None).unwrap().parent().unwrap().as_str(), "s3://b");
     }
 
     #[test]

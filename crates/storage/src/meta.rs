@@ -167,6 +167,11 @@ pub(crate) fn metadata_of(doc: &Value) -> Result<ArrayMetadata, String> {
     if is_complex && doc.get("fill_value").is_some_and(Value::is_null) {
         doc["fill_value"] = json!([0.0, 0.0]);
     }
+    // One element is in both orders, and the library would transpose no axes, which is undefined there.
+    let is_scalar = doc.get("shape").and_then(Value::as_array).is_some_and(Vec::is_empty);
+    if is_scalar && doc.get("order").is_some_and(|order| order == "F") {
+        doc["order"] = json!("C");
+    }
     serde_json::from_value(doc).map_err(|e| e.to_string())
 }
 
@@ -265,4 +270,19 @@ pub(crate) fn apart(doc: &Value) -> (Value, Value) {
     let mut array = doc.clone();
     let attributes = array.as_object_mut().and_then(|o| o.remove("attributes")).unwrap_or_else(|| json!({}));
     (array, attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_element_in_the_order_of_fortran() {
+        let array = |order: &str| {
+            json!({
+                "zarr_format": 2, "shape": [], "chunks": [], "dtype": "<f8", "fill_value": 0, "order": order, "compressor": null, "filters": null,
+            })
+        };
+        assert_eq!(from_document("x", array("F"), 2).unwrap().shape, from_document("x", array("C"), 2).unwrap().shape);
+    }
 }

@@ -5,7 +5,7 @@
 //! (`fixed_length_utf32`, and `<U` of version 2), and those of version 2 with the filter `vlen-utf8`.
 
 use crate::chain::Steps;
-use crate::meta::DIMENSIONS;
+use crate::meta::{DIMENSIONS, metadata_of};
 use crate::{
     ArrayIo, CodecChoice, Elements, Form, Location, NewArray, StorageError, Store, V2Form, new_meta_as, open_array, publish_array,
 };
@@ -155,7 +155,21 @@ fn without_steps(doc: &Value, steps: usize) -> Option<ArrayMetadata> {
             filters.truncate(filters.len().saturating_sub(left));
         }
     }
-    serde_json::from_value(doc).ok()
+    metadata_of(&doc).ok()
+}
+
+/// Makes sure that bytes are so many texts in the form of `vlen-utf8`: the library believes the lengths in them.
+fn check_texts(data: &[u8], count: u64) -> Result<(), String> {
+    let number = |at: usize| data.get(at..at.checked_add(4)?).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
+    if number(0).map(u64::from) != Some(count) {
+        return Err(format!("it does not have the {count} texts of a chunk"));
+    }
+    let mut at = 4;
+    for _ in 0..count {
+        let end = number(at).and_then(|n| at.checked_add(4)?.checked_add(n as usize)).filter(|end| *end <= data.len());
+        at = end.ok_or("its texts are longer than it is")?;
+    }
+    Ok(())
 }
 
 /// Reads an array of texts; `None` if it is none.
@@ -173,11 +187,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     let attributes = if v2 { parse(store.get(".zattrs")?) } else { doc.get("attributes").cloned() };
     let mut attributes = attributes.and_then(|a| a.as_object().cloned()).unwrap_or_default();
     let fixed = as_codes(&doc);
-    let document = fixed.as_ref().map_or(&doc, |f| &f.0).clone();
-    let metadata: ArrayMetadata = match serde_json::from_value(document) {
-        Ok(m) => m,
-        Err(_) => return Ok(None),
-    };
+    let Ok(metadata) = metadata_of(fixed.as_ref().map_or(&doc, |f| &f.0)) else { return Ok(None) };
     let memory = Arc::new(MemoryStore::new());
     let Ok(array) = Array::new_with_metadata(memory.clone(), "/", metadata) else { return Ok(None) };
     // Their codecs of bytes are undone here, into no more than can be right; zarrs gets what is left.
@@ -199,12 +209,19 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
         (None, Some(filters)) => filters.iter().any(|f| f.get("id").and_then(Value::as_str) == Some("vlen-utf8")),
         _ => false,
     };
-    if fixed.is_none() && !is_text {
+    // Of other codecs of texts, and of shards of them, nobody checks the lengths.
+    let list = doc.get("codecs").or(doc.get("filters")).and_then(Value::as_array);
+    let named = |c: &Value| c.as_str().or_else(|| c.get("name").or(c.get("id"))?.as_str()) == Some("vlen-utf8");
+    if fixed.is_none() && !(is_text && list.is_some_and(|l| l.iter().any(named))) {
         return Ok(None);
     }
     let whole = array.shape().to_vec();
     let shape = if fixed.is_some() { whole[..whole.len() - 1].to_vec() } else { whole.clone() };
     too_large(location, volume(&whole).saturating_mul(if fixed.is_some() { 4 } else { 16 }), limit)?;
+    // A chunk may be larger than the array.
+    let chunk = array.chunk_shape(&vec![0; whole.len()]).map_err(|e| bad(e.to_string()))?;
+    let chunk = chunk.iter().fold(1u64, |n, c| n.saturating_mul(c.get()));
+    too_large(location, chunk.saturating_mul(if fixed.is_some() { 4 } else { 16 }), limit)?;
     let counts = array.chunk_grid_shape().to_vec();
     let (mut chunks, mut used) = (Vec::new(), 0);
     for k in 0..volume(&counts) {
@@ -224,6 +241,9 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
             let most = usize::try_from(limit.saturating_sub(used).min(MOST_OF_TEXTS)).unwrap_or(usize::MAX);
             let damaged = |detail| StorageError::Corrupt { array: location.to_string(), key: key.as_str().into(), detail };
             let data = steps.decode(data.into(), most, &CodecOptions::default()).map_err(damaged)?;
+            if fixed.is_none() {
+                check_texts(&data, chunk).map_err(damaged)?;
+            }
             used += data.len() as u64;
             let key = StoreKey::new(key.as_str()).map_err(|e| bad(e.to_string()))?;
             memory.set(&key, data.into()).map_err(|e| bad(e.to_string()))?;
@@ -329,6 +349,31 @@ pub fn write_small(location: &Location, array: &SmallArray, version: Version) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn damaged_texts() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = Location::parse(&folder.path().display().to_string(), None).unwrap();
+        let array = SmallArray {
+            shape: vec![2],
+            dims: vec![None],
+            attributes: Map::new(),
+            values: Values::Text(["ab", "c"].map(String::from).to_vec()),
+        };
+        write_small(&at, &array, Version::V3).unwrap();
+        let store = Store::open(&at).unwrap();
+        let good = store.get("c/0").unwrap().unwrap();
+        for (place, byte) in [(0, 3), (0, 1), (3, 0xff), (4, 200), (7, 0x80), (10, 2), (13, 0xff)] {
+            let mut data = good.to_vec();
+            data[place] = byte;
+            store.put("c/0", data).unwrap();
+            assert!(matches!(read_small(&at, 1 << 20), Err(StorageError::Corrupt { .. })), "{place}");
+        }
+        for end in 0..good.len() {
+            store.put("c/0", &good[..end]).unwrap();
+            assert!(read_small(&at, 1 << 20).is_err(), "{end}");
+        }
+    }
 
     #[test]
     fn what_is_written_is_read() {

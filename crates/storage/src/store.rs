@@ -490,7 +490,7 @@ impl Store {
         };
         count(2, out.len() as u64 / PAGE);
         if let Some(tier) = &self.memory {
-            let base = self.url("").len() + 1;
+            let base = self.url("x").len() - 1;
             let mut all: HashMap<String, _> = out.into_iter().map(|(name, size, tag)| (name, (size, tag))).collect();
             all.extend(tier.list(&self.url(key)).into_iter().filter_map(|(url, n)| Some((url.get(base..)?.to_string(), (n, None)))));
             out = all.into_iter().map(|(name, (size, tag))| (name, size, tag)).collect();

@@ -71,13 +71,30 @@ pub fn secret_field(name: &str) -> Option<String> {
     })
 }
 
+/// A URL as it may be shown: without its user, password, query and fragment.
+pub fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(s, r)| (s, r));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let shown = match host.rfind('@') {
+        Some(at) => format!("***{}", &rest[at..]),
+        None => rest.to_string(),
+    };
+    let shown = match shown.find(['?', '#']) {
+        Some(at) => format!("{}***", &shown[..=at]),
+        None => shown,
+    };
+    if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
+}
+
 impl StoreOptions {
     /// Refuses options that contradict the prefix that they are for.
     ///
     /// # Errors
     /// One sentence that says what is wrong.
     pub fn check(&self, prefix: &str) -> Result<(), String> {
-        let Some((scheme, rest)) = prefix.split_once("://").filter(|(s, _)| STORE_SCHEMES.contains(s)) else {
+        let given = prefix;
+        let prefix = &*without_secrets(given);
+        let Some((scheme, rest)) = given.split_once("://").filter(|(s, _)| STORE_SCHEMES.contains(s)) else {
             return Err(format!("'{prefix}' must begin with one of {}", STORE_SCHEMES.map(|s| format!("{s}://")).join(", ")));
         };
         if rest.contains(['@', '?', '#']) {
@@ -96,6 +113,7 @@ impl StoreOptions {
                 return Err(format!("'endpoint' cannot be set for '{prefix}', which names its host itself"));
             }
             if host.is_none_or(|h| h.is_empty() || h.contains(['@', '?', '#'])) {
+                let e = without_secrets(e);
                 return Err(format!("the endpoint '{e}' must be http://HOST[:PORT] or https://HOST[:PORT], without user or query"));
             }
         }
@@ -118,6 +136,30 @@ impl StoreOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(without_secrets("https://me:pw@host/x"), "https://***@host/x");
+        assert_eq!(without_secrets("https://me:p@w@host:80/a@b"), "https://***@host:80/a@b");
+        assert_eq!(without_secrets("https://host/x?sig=1#y"), "https://host/x?***");
+        assert_eq!(without_secrets("s3://b/x@y"), "s3://b/x@y");
+        assert_eq!(without_secrets("plain/path"), "plain/path");
+    }
+
+    #[test]
+    fn refusals_show_no_secrets() {
+        let with = |endpoint: &str| StoreOptions { endpoint: Some(endpoint.into()), ..StoreOptions::default() };
+        for (prefix, options) in [
+            ("s3://", with("http://me:hunter2@host")),
+            ("s3://", with("https://host/?sig=hunter2")),
+            ("s3://me:hunter2@host", StoreOptions::default()),
+            ("ftp://me:hunter2@host", StoreOptions::default()),
+            ("gs://me:hunter2@host/x#hunter2", StoreOptions { region: Some("eu".into()), ..StoreOptions::default() }),
+        ] {
+            let message = options.check(prefix).unwrap_err();
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
 
     #[test]
     fn contradictions_are_refused() {

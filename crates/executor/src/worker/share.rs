@@ -80,7 +80,7 @@ pub fn ranges_text(tasks: &[u64]) -> String {
 
 /// The part `index` of `size` contiguous parts of nearly the same length of some ranges.
 pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl Iterator<Item = u64> {
-    let total: u64 = ranges.iter().map(|r| r.end - r.start).sum();
+    let total = ranges.iter().map(|r| r.end - r.start).fold(0, u64::saturating_add);
     let cut = |i: u64| (u128::from(total) * u128::from(i) / u128::from(size.max(1))) as u64;
     let (from, to) = (cut(index), cut(index + 1));
     ranges.into_iter().flatten().skip(from as usize).take((to - from) as usize)
@@ -242,6 +242,12 @@ mod tests {
             assert!(most.unwrap() - least.unwrap() <= 1);
         }
         assert_eq!(parse_ranges(&ranges_text(&all)).unwrap(), ranges);
+    }
+
+    #[test]
+    fn more_tasks_than_can_be_counted() {
+        let all = || parse_ranges("0..18446744073709551615,0..18446744073709551615").unwrap();
+        assert_eq!(part_of(all(), 0, 2).next(), Some(0));
     }
 
     #[test]
