@@ -72,7 +72,7 @@ MISTAKES = [
     Mistake("A quote that is missing", ["not closed", 'closing "', "p.yaml:4"], 'Write `ds["air temp"]`.', expr='ds["air temp] + 1'),
     Mistake(
         "An axis that is not there",
-        ["axis 3", "3 axes", "p.yaml:4:6"],
+        ["axis 3", "3 axes", "p.yaml:4:23"],
         'Axes count from 0; or name the dimension: `dim="lon"`.',
         expr="mean(ds.pr, axis=3)",
     ),
