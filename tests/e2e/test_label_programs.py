@@ -91,7 +91,7 @@ def step(rng, text, x, data):
             return None
         near = float(rng.choice(x[dim].values)) + 0.5
         return f"{text}[{dim}=nearest({near})]", x.sel({dim: near}, method="nearest")
-    if kind in (7, 8) and dim == "time" and x.indexes["time"].is_unique and x.indexes["time"].is_monotonic_increasing and n > 1:
+    if kind in (7, 8) and dim == "time" and "time" in x.indexes and x.indexes["time"].is_unique and x.indexes["time"].is_monotonic_increasing and n > 1:
         a, b = bounds(rng, n - 1) if n > 2 else (0, 1)
         first, last = x.time.values[a], x.time.values[b]
         if kind == 7:
@@ -106,7 +106,7 @@ def step(rng, text, x, data):
         return f'({text} - mean({text}, dim="{dim}"))', x - x.mean(dim)
     if kind == 13 and "lat" in dims and x.sizes["lat"] == data.sizes["lat"] and np.array_equal(x.lat.values, data.lat.values):
         return f"({text} * w)", x * data.w
-    if kind == 14 and dim == "time" and n > 1:
+    if kind == 14 and dim == "time" and "time" in x.indexes and n > 1:
         part = str(rng.choice(["month", "year", "season", "dayofyear"]))
         g = x.groupby(f"time.{part}").mean()
         if part == "season":
@@ -135,7 +135,7 @@ def step(rng, text, x, data):
     if kind == 22 and dim and n > 0 and not x.isnull().all(dim).any():
         f = str(rng.choice(["argmin", "argmax"]))
         return f'nan{f}({text}, dim="{dim}")', getattr(x, f)(dim)
-    if kind in (23, 24) and dim == "time" and n > 1 and x.indexes["time"].is_monotonic_increasing:
+    if kind in (23, 24) and dim == "time" and "time" in x.indexes and n > 1 and x.indexes["time"].is_monotonic_increasing:
         f = str(rng.choice(["mean", "sum", "max", "count"]))
         period, pandas = [("1M", "1MS"), ("1Y", "1YS")][int(rng.integers(2))]
         return f'resample_{f}({text}, time="{period}")', getattr(x.resample(time=pandas), f)()

@@ -177,6 +177,17 @@ def test_a_new_dimension_needs_a_new_name(tmp_path):
     run(tmp_path, {"y": 'expand_dims(t, "a", dim="b")'}).failed("two names")
 
 
+def test_names_that_nobody_chose_do_not_clash(tmp_path):
+    """dim_0 and so on are made where there is no name, here and by xarray. What is read from such a store goes into one group in other lengths."""
+    write_array(tmp_path / "plain.zarr/x", np.arange(4.0))
+    run(tmp_path, {"a": "x"}, {"x": "plain.zarr/x"}, outputs={"first.zarr/a": "a"}).ok()
+    arrays = {"b": "expand_dims(a, 0)", "c": "stack([a[:3], a[:3]])", "d": "expand_dims(a, 1)", "k": "a", "f": "outer(a, a)", "g": 'mean(a, dim="dim_0")'}
+    run(tmp_path, arrays, {"a": "first.zarr/a"}).ok()
+    found = opened(tmp_path)
+    assert {n: found[n].shape for n in arrays} == {"b": (1, 4), "c": (2, 3), "d": (4, 1), "k": (4,), "f": (4, 4), "g": ()}
+    assert found.k.dims == ("dim_0",) and all(len(set(found[n].dims)) == found[n].ndim for n in arrays)
+
+
 def test_new_dimensions_of_a_whole_group(tmp_path):
     data = weather(tmp_path)
     run(tmp_path, {"y": 'expand_dims(ds, dim="member")'}, outputs={"out.zarr": "y"}).ok()

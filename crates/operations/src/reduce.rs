@@ -22,12 +22,12 @@ fn resolve(a: &Array, axes: Option<&[usize]>, operation: &str) -> Result<Vec<usi
     Ok(out)
 }
 
-/// The axes that were reduced put back with length 1 and their names, but without coordinates, as in xarray.
+/// The axes that were reduced put back with length 1 and their names, but without coordinates of another length, as in xarray.
 fn restore(out: Array, a: &Array, axes: &[usize], keepdims: bool) -> Result<Array, OpError> {
     if !keepdims || axes.is_empty() {
         return Ok(out);
     }
-    Ok(axes.iter().try_fold(out, |out, &axis| expand_dims(&out, axis))?.with_dims(a.dims().to_vec()))
+    Ok(axes.iter().try_fold(out, |out, &axis| expand_dims(&out, axis))?.with_dims(a.dims().to_vec()).with_coords(a.coords().clone()))
 }
 
 fn raw(a: &Array, function: ReduceOp, axes: &[usize], dtype: DType, operation: &str) -> Result<Array, OpError> {

@@ -445,9 +445,11 @@ impl Reader<'_> {
         if matches!(node.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
             let e = self.wrong(node, "an expression", "text");
             let written = self.text.get(node.span.clone()).unwrap_or_default().trim();
-            return Err(e.with_help(match node.data {
+            return Err(e.with_help(match &node.data {
                 Data::Null => "write an expression after the colon, such as mean(x)".to_string(),
-                Data::Map(m) if m.iter().any(|(_, v)| v.data != Data::Null) => "an array is its expression alone, `name: mean(x)`; keys such as chunks belong to outputs".into(),
+                Data::Map(m) if m.iter().any(|(_, v)| v.data != Data::Null) => {
+                    "an array is its expression alone, `name: mean(x)`; keys such as chunks belong to outputs".into()
+                }
                 _ if written.starts_with(['[', '{']) && !written.contains('\n') => {
                     format!("put an expression that begins with [ or {{ in quotes: {}", quoted(written))
                 }

@@ -103,7 +103,7 @@ impl Parser {
             (Some(Tok::Op("|")), Tok::Op(">")) => Some("functions are called as mean(x) or x.mean()"),
             (_, Tok::Name(n)) if n == "for" => Some("there are no loops: functions work on whole arrays"),
             (Some(Tok::Name(_)), Tok::Name(_)) if self.at > 1 && self.tokens[self.at - 2].tok == Tok::Op(".") => {
-                Some("a variable with a space in its name is written ds[\"air temp\"]")
+                Some("an operator is missing, such as *; a variable with a space in its name is written ds[\"air temp\"]")
             }
             (Some(Tok::Name(_) | Tok::Int(_) | Tok::Float(_) | Tok::Op(")" | "]")), Tok::Name(_) | Tok::Int(_) | Tok::Float(_)) => {
                 Some("an operator is missing between them, such as *")
