@@ -128,7 +128,7 @@ fn request(
     let shards = lengths(&output.shards, whole.clone())?;
     if let (Some(long), Some(said)) = (&shards, &output.shards)
         && chunks.is_some()
-        && let Some(i) = (0..whole.len()).find(|&i| long[i] % whole[i] != 0)
+        && let Some(i) = (0..whole.len()).find(|&i| long[i].checked_rem(whole[i]).is_some_and(|r| r != 0))
     {
         let message = format!("a shard holds whole chunks, and {} is no multiple of the chunk length {}", long[i], whole[i]);
         let span = said.first().map_or(output.url.span.clone(), |(dim, _)| dim.span.clone());
