@@ -59,7 +59,7 @@ MISTAKES = [
     Mistake("A misspelt unit", ["500XB", "500MB", "p.yaml:7:21"], "Write `500MB`.", memory="500XB"),
     Mistake(
         "A misspelt file",
-        ["wether.zarr", "check the path", "p.yaml:2:7"],
+        ["wether.zarr", "check the path", "p.yaml:2:7", "did you mean 'weather.zarr'"],
         "Write `weather.zarr`. Paths are relative to the pipeline file.",
         source="wether.zarr",
     ),
@@ -72,7 +72,7 @@ MISTAKES = [
     Mistake("A quote that is missing", ["not closed", 'closing "', "p.yaml:4"], 'Write `ds["air temp"]`.', expr='ds["air temp] + 1'),
     Mistake(
         "An axis that is not there",
-        ["axis 3", "3 axes", "p.yaml:4:6"],
+        ["axis 3", "3 axes", "p.yaml:4:23"],
         'Axes count from 0; or name the dimension: `dim="lon"`.',
         expr="mean(ds.pr, axis=3)",
     ),
@@ -85,7 +85,7 @@ MISTAKES = [
     Mistake("An output that exists", ["out.zarr/y", "--overwrite", "--resume"], "Run with `--overwrite`, or write elsewhere.", twice=True),
     Mistake(
         "An output that is the input",
-        ["weather.zarr/pr", "input", "another place"],
+        ["weather.zarr/pr", "the input", "another place"],
         "Choose another store for the output.",
         outputs="  weather.zarr/pr: y\n",
     ),
@@ -132,7 +132,7 @@ MISTAKES = [
     ),
     Mistake(
         "A variable without its group",
-        ["'pr'", "not an input, array or parameter"],
+        ["'pr'", "not an input, array or parameter", "ds.pr"],
         "Write `ds.pr`; or make it an input: `pr: weather.zarr/pr`.",
         file="inputs:\n  ds: weather.zarr\narrays:\n  speed: pr + 1\noutputs:\n  out.zarr/speed: speed\n",
     ),
@@ -165,6 +165,62 @@ MISTAKES = [
         ["--overwite", "--overwrite"],
         "Write `--overwrite`; `chunkwise run --help` lists the options.",
         args=["--overwite"],
+    ),
+    Mistake(
+        "Two dimensions that are no list",
+        ["'keepdims'", "a list", 'dim=["lat", "lon"]', "p.yaml:4:"],
+        'Write `dim=["time", "lat"]`.',
+        expr='mean(ds.pr, "time", "lat")',
+    ),
+    Mistake(
+        "A misspelt argument",
+        ["'dims'", "'dim'", "mean(x, dim=None"],
+        "Write `dim`; `chunkwise functions mean` says how the function is called.",
+        expr='mean(ds.pr, dims="time")',
+    ),
+    Mistake(
+        "A dtype of Python",
+        ["'float'", '"float64"', "float32"],
+        'Write `"float32"` or `"float64"`.',
+        expr='astype(ds.pr, "float")',
+    ),
+    Mistake(
+        "Conditions without parentheses",
+        ["bitwise_and", "float64", "(a > 0) & (b > 0)"],
+        "Write `ds.pr & (ds.u > 2)` between conditions.",
+        expr="ds.pr & ds.u > 2",
+    ),
+    Mistake("A power with ^", ["bitwise_xor", "x ** 2"], "Write `ds.pr ** 2`.", expr="ds.pr ^ 2"),
+    Mistake("A sum of times", ["sum()", "no meaning", "days since", "differences"], "Subtract a time first: `sum(ds.time - ds.time[0])`.", expr="sum(ds.time)"),
+    Mistake(
+        "Periods of times in reverse",
+        ["'time' does not ascend", "isel(x, time=::-1)"],
+        "Turn the array round first.",
+        expr='resample_mean(ds.pr[::-1], time="1M")',
+    ),
+    Mistake(
+        "A name with a space",
+        ["'temp'", 'ds["air temp"]', "p.yaml:4:13"],
+        'Write `ds["air temp"]`.',
+        expr="ds.air temp",
+    ),
+    Mistake(
+        "A key by another name",
+        ["'attrs'", "'attributes'"],
+        "Write `attributes`.",
+        outputs="  out.zarr/y: {array: y, attrs: {units: K}}\n",
+    ),
+    Mistake(
+        "Shards that cut chunks",
+        ["7", "no multiple", "5", "p.yaml:6:", "write 5"],
+        "A shard holds whole chunks.",
+        outputs="  out.zarr/y: {array: y, chunks: [5, 5, 5], shards: [7, 7, 7]}\n",
+    ),
+    Mistake(
+        "A pipeline without outputs",
+        ["no outputs", "out.zarr/mean: mean(x)", "p.yaml:4"],
+        "Name what is to be written.",
+        file="inputs:\n  ds: weather.zarr\narrays:\n  y: ds.pr + 1\n",
     ),
     Mistake(
         "A bucket without credentials",

@@ -117,6 +117,16 @@ def test_bad_packing(tmp_path, dtype, attributes, names):
 
 
 NAN = "AAAAAAAA+H8="
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+def test_positions_leave_missing_values_out(tmp_path, name):
+    """As xarray's skipna: -99 and NaN are no extremes."""
+    x = values(4, (8, 6), "int16", 1, 50)
+    x[2:, 0] = x[0] = -99
+    store(tmp_path, x, {"_FillValue": -99})
+    found = decoded(tmp_path, f"{name}(p, axis=0)")
+    np.testing.assert_array_equal(found[...], getattr(with_xarray(tmp_path), name)("y").values)
+
+
 KELVIN = {"units": "K", "standard_name": "air_temperature", "long_name": "temperature"}
 PACKING = {"scale_factor": 0.5, "_FillValue": -99}
 

@@ -65,7 +65,7 @@ def step(rng, text, x, data):
     n = x.sizes[dim] if dim else 0
     axis = dims.index(dim) if dim else 0
     at = lambda item: "[" + ", ".join([":"] * axis + [item]) + "]"  # noqa: E731
-    kind = rng.integers(19)
+    kind = rng.integers(25)
     if kind == 0 and n > 1:
         (a, b), s = bounds(rng, n), int(rng.integers(1, 3))
         return f"{text}{at(f'{a}:{b}:{s}')}", x.isel({dim: slice(a, b, s)})
@@ -91,7 +91,7 @@ def step(rng, text, x, data):
             return None
         near = float(rng.choice(x[dim].values)) + 0.5
         return f"{text}[{dim}=nearest({near})]", x.sel({dim: near}, method="nearest")
-    if kind in (7, 8) and dim == "time" and x.indexes["time"].is_unique and x.indexes["time"].is_monotonic_increasing and n > 1:
+    if kind in (7, 8) and dim == "time" and "time" in x.indexes and x.indexes["time"].is_unique and x.indexes["time"].is_monotonic_increasing and n > 1:
         a, b = bounds(rng, n - 1) if n > 2 else (0, 1)
         first, last = x.time.values[a], x.time.values[b]
         if kind == 7:
@@ -106,7 +106,7 @@ def step(rng, text, x, data):
         return f'({text} - mean({text}, dim="{dim}"))', x - x.mean(dim)
     if kind == 13 and "lat" in dims and x.sizes["lat"] == data.sizes["lat"] and np.array_equal(x.lat.values, data.lat.values):
         return f"({text} * w)", x * data.w
-    if kind == 14 and dim == "time" and n > 1:
+    if kind == 14 and dim == "time" and "time" in x.indexes and n > 1:
         part = str(rng.choice(["month", "year", "season", "dayofyear"]))
         g = x.groupby(f"time.{part}").mean()
         if part == "season":
@@ -121,6 +121,24 @@ def step(rng, text, x, data):
         return f"concat([{text}{at(':2')}, {text}{at('3:')}], axis={axis})", xr.concat([x.isel({dim: slice(2)}), x.isel({dim: slice(3, None)})], dim)
     if kind == 18:
         return f"where({text} > 0, {text}, nan)", x.where(x > 0)
+    if kind == 19 and dim:
+        f = str(rng.choice(["mean", "sum", "max", "std"]))
+        return f'{f}({text}, dim="{dim}", keepdims=True)', getattr(x, f)(dim, keepdims=True, keep_attrs=True)
+    if kind == 20:
+        name = str(rng.choice(["member", *(c for c in x.coords if x[c].ndim == 0)]))
+        if name in dims:
+            return None
+        at_ = int(rng.integers(len(dims) + 1))
+        return f'expand_dims({text}, axis={at_}, dim="{name}")', x.expand_dims(name, axis=at_)
+    if kind == 21 and "member" not in dims:
+        return f'stack([{text}, {text} * 2], dim="member")', xr.concat([x, x * 2], "member")
+    if kind == 22 and dim and n > 0 and not x.isnull().all(dim).any():
+        f = str(rng.choice(["argmin", "argmax"]))
+        return f'nan{f}({text}, dim="{dim}")', getattr(x, f)(dim)
+    if kind in (23, 24) and dim == "time" and "time" in x.indexes and n > 1 and x.indexes["time"].is_monotonic_increasing:
+        f = str(rng.choice(["mean", "sum", "max", "count"]))
+        period, pandas = [("1M", "1MS"), ("1Y", "1YS")][int(rng.integers(2))]
+        return f'resample_{f}({text}, time="{period}")', getattr(x.resample(time=pandas), f)()
     return None
 
 

@@ -109,6 +109,20 @@ CASES = {
     'where(t.time >= "2000-05-01", t, nan)': lambda ds: ds.t.where(ds.time >= np.datetime64("2000-05-01")),
     'max(t, dim="time") - min(t, dim="time")': lambda ds: ds.t.max("time") - ds.t.min("time"),
     "ds.area * 2": lambda ds: ds.area * 2,
+    # Names of dimensions stay, and new ones can be given.
+    'mean(t, dim="time", keepdims=True)': lambda ds: ds.t.mean("time", keepdims=True),
+    'std(t, dim=["lat", "time"], keepdims=True)': lambda ds: ds.t.std(["lat", "time"], keepdims=True),
+    'nanmax(t, dim="lon", keepdims=True)': lambda ds: ds.t.max("lon", keepdims=True),
+    't - mean(t, dim="time", keepdims=True)': lambda ds: ds.t - ds.t.mean("time"),
+    'expand_dims(t, dim="member")': lambda ds: ds.t.expand_dims("member"),
+    'expand_dims(t, "member")': lambda ds: ds.t.expand_dims("member"),
+    'expand_dims(t[0], dim="time")': lambda ds: ds.t[0].expand_dims("time"),
+    'expand_dims(t, axis=2, dim="height")': lambda ds: ds.t.expand_dims("height", axis=2),
+    'stack([t, t * 2], dim="member")': lambda ds: xr.concat([ds.t, ds.t * 2], "member"),
+    'stack([t[3], t[1]], dim="time")': lambda ds: xr.concat([ds.t[3], ds.t[1]], "time"),
+    'stack([t, t + 1], axis=1, dim="member")': lambda ds: xr.concat([ds.t, ds.t + 1], "member"),
+    "squeeze(t[:1, :, :1])": lambda ds: ds.t[:1, :, :1].squeeze(),
+    "reshape(t, [8, 5, 5, 6])[0]": lambda ds: ds.t[:5].drop_vars("time").rename(time="dim_0"),
 }
 
 
@@ -124,6 +138,62 @@ def test_as_in_xarray(shared, tmp_path, expression):
     inputs = {"ds": str(folder / "in.zarr"), "t": str(folder / "in.zarr/t"), "w": str(folder / "in.zarr/w")}
     run(tmp_path, {"y": expression}, inputs).ok()
     same(opened(tmp_path).y, CASES[expression](data))
+
+
+@pytest.mark.parametrize("expression, dims", [
+    ("t[:, :, :5] @ reshape(t, [40, 5, 6])[0]", ("time", "lat", "lon")),
+    ("permute_dims(t[0], [1, 0]) @ t[1]", ("lon", None)),
+    ("t[0] @ permute_dims(t[:, 1], [1, 0])", ("lat", "time")),
+    ("matmul(t[0] * 1, reshape(t, [40, 6, 5]))", ("time", "lat", None)),
+    ('tensordot(t, t, axes=[["lat", "lon"], ["lat", "lon"]])', ("time", None)),
+    ('tensordot(t, ds["air pressure"], axes=[["lat", "time"], ["lat", "time"]])', ("lon",)),
+    ("vecdot(t[0], t[1], axis=1)", ("lat",)),
+    ("outer(w, t.lon)", ("lat", "lon")),
+    ("outer(w, w)", ("lat", None)),
+    ("reshape(t, [40, 30])", ("time", None)),
+    ("reshape(t, [200, 6])", (None, "lon")),
+    ("reshape(t, [40, 1, 5, 6])", ("time", None, "lat", "lon")),
+    ("reshape(t, [8, 5, 5, 6])", (None, None, "lat", "lon")),
+    ("reshape(t, [-1])", (None,)),
+    ("stack([t[0], t[1]])", (None, "lat", "lon")),
+])  # fmt: skip
+def test_names_of_dimensions_stay(shared, tmp_path, expression, dims):
+    """Where xarray has no such function, a dimension that stays what it is keeps its name and its labels."""
+    folder, data = shared
+    run(tmp_path, {"y": expression}, {"ds": str(folder / "in.zarr"), "t": str(folder / "in.zarr/t"), "w": str(folder / "in.zarr/w")}).ok()
+    found = opened(tmp_path).y
+    assert len(set(found.dims)) == len(dims)
+    assert tuple(d if d in data.dims else None for d in found.dims) == dims
+    for d in dims:
+        if d:
+            np.testing.assert_array_equal(found[d].values, data[d].values)
+
+
+def test_a_new_dimension_needs_a_new_name(tmp_path):
+    weather(tmp_path)
+    for expression in ('expand_dims(t, dim="lat")', 'stack([t, t], dim="lat")'):
+        run(tmp_path, {"y": expression}).failed("'lat' already", "another name")
+    run(tmp_path, {"y": 'concat([t, t], dim="member")'}).failed("member", 'stack([x, y], dim="a name")')
+    run(tmp_path, {"y": 'expand_dims(t, "a", dim="b")'}).failed("two names")
+
+
+def test_names_that_nobody_chose_do_not_clash(tmp_path):
+    """dim_0 and so on are made where there is no name, here and by xarray. What is read from such a store goes into one group in other lengths."""
+    write_array(tmp_path / "plain.zarr/x", np.arange(4.0))
+    run(tmp_path, {"a": "x"}, {"x": "plain.zarr/x"}, outputs={"first.zarr/a": "a"}).ok()
+    arrays = {"b": "expand_dims(a, 0)", "c": "stack([a[:3], a[:3]])", "d": "expand_dims(a, 1)", "k": "a", "f": "outer(a, a)", "g": 'mean(a, dim="dim_0")'}
+    run(tmp_path, arrays, {"a": "first.zarr/a"}).ok()
+    found = opened(tmp_path)
+    assert {n: found[n].shape for n in arrays} == {"b": (1, 4), "c": (2, 3), "d": (4, 1), "k": (4,), "f": (4, 4), "g": ()}
+    assert found.k.dims == ("dim_0",) and all(len(set(found[n].dims)) == found[n].ndim for n in arrays)
+
+
+def test_new_dimensions_of_a_whole_group(tmp_path):
+    data = weather(tmp_path)
+    run(tmp_path, {"y": 'expand_dims(ds, dim="member")'}, outputs={"out.zarr": "y"}).ok()
+    found = opened(tmp_path)
+    for name in data.data_vars:
+        same(found[name], data[name].expand_dims("member"))
 
 
 @pytest.mark.parametrize("calendar", ["noleap", "360_day", "all_leap", "julian"])

@@ -1,5 +1,6 @@
 """Mistakes of new users: what is printed says what, where and what to do; the exit code is right; nothing is written or changed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -87,11 +88,44 @@ PLAIN = "inputs:\n  ds: weather.zarr\narrays:\n  y: {}\noutputs:\n  out.zarr/y: 
     ("ds.pr > \"warm\"", ["\"warm\"", "holds numbers"]),
     ("astype(ds.pr, \"float23\")", ["'float23'", "float32"]),
     ("ds.pr & 3", ["bitwise_and", "float32"]),
+    ("mean(ds.pr, dim=time)", ["in quotes", 'dim="time"']),
+    ("groupby_mean(ds.pr, time)", ["'time'", "in quotes"]),
+    ("mean(ds.pr, dim=[\"time\", \"lev\"])", ["'lev'", "time, lat, lon"]),
+    ("mean(ds.pr, DIM=\"time\")", ["'DIM'", "'dim'"]),
+    ("mean(ds.pr, 0, axis=1)", ["'dim' twice"]),
+    ("rechunk(ds.pr, 10)", ["too many arguments", "rechunk(x, time=-1"]),
+    ("where(ds.pr > 0)", ["3 arguments", "not 1", "where(condition, x, y)"]),
+    ("\"a\" ** 2", ["the text \"a\"", "a number is needed"]),
+    ("ds.pr + \"1\"", ["the text \"1\"", "a number is needed"]),
+    ("ds.pr[1.5]", ["integer", "1.5"]),
+    ("isel(ds.pr, time=\"2000\")", ["indices", "sel(x, time=\"2000\")"]),
+    ("ds.pr[time=\"2000-13\"]", ["2000-13", "not a date", "2019-06"]),
+    ("ds.pr[time=\"2000/01/01\"]", ["2000/01/01", "not a date"]),
+    ("ds.pr[time=\"2000-02\":\"2000-01\"]", ["ascending", "\"2000-01\":\"2000-02\""]),
+    ("ds.pr > 1 && ds.u > 2", ["'&'", "one &", "parentheses"]),
+    ("where(ds.pr = 1, 0, 1)", ["'='", "=="]),
+    ("mean((ds.pr + 1", ["not closed", "add a ')'"]),
+    ("ds.pr[0", ["not closed", "add a ']'"]),
+    ("mean(ds.pr, dim=\"time)", ["not closed", "closing"]),
+    ("[x for x in ds.pr]", ["'for'", "whole arrays"]),
+    ("ds.pr.values", ["'values'", "leave it out"]),
+    ("ds.pr.mean", ["'mean'", "write .mean("]),
+    ("2 * ds.pr 3", ["a number", "operator is missing"]),
+    ("print(ds.pr)", ["'print'", "chunkwise functions"]),
+    ("median(ds.pr)", ["'median'", "not available"]),
+    ("stack([ds.pr, ds.u[0]])", ["stack", "[400, 18, 24] and [18, 24]"]),
+    ("lookup(ds.pr, \"time.month\")", ["'month'", "lookup(groupby_mean(x"]),
+    ("groupby_mean(ds.pr, \"month\")", ["'month'", "time.month"]),
+    ("moving_mean(ds.pr, 3)", ["1 length for 3 dimensions", "dim="]),
+    ("convolve(ds.pr, [1, 2, 1])", ["1 length for 3 dimensions", "dim="]),
+    ("concat([ds.pr, ds.pr], dim=\"member\")", ["'member'", "stack("]),
+    ("zeros([2, 3], chunks=[1])", ["2 axes", "not 1"]),
     ("ds.pr[1:] - ds.pr[:-1]", ["'time'", "index 0", "2000-01-02", "2000-01-01", "join"]),
 ])  # fmt: skip
 def test_a_mistake_in_an_expression(tmp_path_factory, weather, expression, words):
     folder = tmp_path_factory.mktemp("run")
-    (folder / "p.yaml").write_text(PLAIN.format(expression).replace("weather.zarr", str(weather / "weather.zarr")))
+    written = "'" + expression.replace("'", "''") + "'"
+    (folder / "p.yaml").write_text(PLAIN.format(written).replace("weather.zarr", str(weather / "weather.zarr")))
     done = chunkwise("run", "p.yaml", cwd=folder).failed(*words, "p.yaml:4:")
     assert done.code == 2
     assert not (folder / "out.zarr").exists()
@@ -102,6 +136,94 @@ def weather(tmp_path_factory):
     folder = tmp_path_factory.mktemp("weather")
     write_data(folder)
     return folder
+
+
+WHOLE = PLAIN.format("ds.pr + 1")
+
+
+@pytest.mark.parametrize("change, words", [
+    (("inputs", "input"), ["'input'", "'inputs'", "p.yaml:1:1"]),
+    (("outputs", "Outputs"), ["'Outputs'", "'outputs'"]),
+    (("spec", "specs"), ["'specs'", "'spec'"]),
+    (("allowed_mem", "memory"), ["'memory'", "'allowed_mem'"]),
+    (("work_dir", "workdir"), ["'workdir'", "'work_dir'"]),
+    (("ds: weather.zarr", "ds: {path: weather.zarr}"), ["'path'", "'url'", "p.yaml:2:"]),
+    (("ds: weather.zarr", "ds:"), ["location of an input", "a path or a URL", "p.yaml:2:"]),
+    (("ds: weather.zarr", "ds: weather.zarr/prr"), ["prr", "did you mean 'weather.zarr/pr'"]),
+    (("ds: weather.zarr", "ds: s3:/x/y.zarr"), ["did you mean 's3://x/y.zarr'"]),
+    (("  ds: weather", "\tds: weather"), ["tab", "spaces", "p.yaml:2:1"]),
+    (("y: ds.pr + 1", "y = ds.pr + 1"), ["no colon", "y: ds.pr + 1"]),
+    (("y: ds.pr + 1", "y:ds.pr + 1"), ["no space after the colon", "y: ds.pr + 1"]),
+    (("y: ds.pr + 1", "y: - ds.pr"), ["minus", "in quotes", "'- ds.pr'"]),
+    (("y: ds.pr + 1", "y: {expr: ds.pr}"), ["expression", "belong to outputs"]),
+    (("y: ds.pr + 1", "y: y + 1"), ["y → y", "another name"]),
+    (("  y: ds.pr", "  ds: ds.pr"), ["'ds'", "twice", "first defined here"]),
+    (("out.zarr/y: y", "out.zarr/y: y\n  out.zarr/z: out.zarr/y + 1"), ["'out'", "not places", "under `inputs`"]),
+    (("out.zarr/y: y", "out.zarr/y: {array: y, chunks: auto}"), ["'chunks'", "{time: 100}", "leave it out"]),
+    (("out.zarr/y: y", "out.zarr/y: {array: y, chunks: {tiem: 5}}"), ["'tiem'", "time, lat, lon", "did you mean 'time'"]),
+    (("out.zarr/y: y", "out.zarr/y: {array: y, attributes: K}"), ["'attributes'", "{units: K}"]),
+    (("outputs:\n  out.zarr/y: y", "outputs: out.zarr"), ["'outputs'", "write `out.zarr:`"]),
+    (("out.zarr/y: y", "out.zarr/y: y\n  out.zarr/y/z: y"), ["lie in", "the output", "out.zarr/y'"]),
+    (("allowed_mem: 500MB", "allowed_mem: -1GB"), ["negative", "500MB", "p.yaml:7:"]),
+    (("allowed_mem: 500MB", "allowed_mem: "), ["'allowed_mem'", "a size such as 500MB", "not nothing"]),
+    (("allowed_mem: 500MB", "allowed_mem: 500MB, workers: many"), ["'workers'", "from 1 to", "p.yaml:7:"]),
+])  # fmt: skip
+def test_a_mistake_in_the_file(tmp_path_factory, weather, change, words):
+    folder = tmp_path_factory.mktemp("file")
+    (folder / "weather.zarr").symlink_to(weather / "weather.zarr")
+    assert change[0] in WHOLE
+    (folder / "p.yaml").write_text(WHOLE.replace(*change))
+    assert chunkwise("run", "p.yaml", cwd=folder).failed(*words, "p.yaml:").code == 2
+    assert not (folder / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("args, words, code", [
+    (["run", "nothing.yaml"], ["nothing.yaml", "no such file"], 2),
+    (["run", "weather.zarr"], ["weather.zarr", "a Zarr store", "text file"], 2),
+    (["run", "folder"], ["a folder", "text file"], 2),
+    (["run", "rain.nc"], ["rain.nc", "not text"], 2),
+    (["verify", "rain.nc"], ["NetCDF", "to_zarr"], 1),
+    (["verify", "folder"], ["folder without Zarr metadata", "notes.txt"], 1),
+    (["info", "rain.nc"], ["NetCDF", "to_zarr"], 1),
+    (["info", "folder"], ["folder without Zarr metadata", "notes.txt"], 1),
+    (["info", "nothing"], ["nothing", "check the path"], 1),
+    (["show", "nothing"], ["nothing", "check the path"], 1),
+    (["show", "weather.zarr/pr", "--select", "time=2000-01-01"], ["'2000-01-01'", "from 0 to 399"], 2),
+    (["clean", "nothing"], ["no folder", "nothing"], 2),
+    (["clean", "rain.nc"], ["rain.nc", "is a file", "work directory"], 2),
+    (["functions", "median"], ["'median'", "not available"], 2),
+    (["rechunk", "weather.zarr/pr", "o.zarr", "--chunks", "tiem=5"], ["'tiem'", "time, lat, lon", "did you mean 'time'"], 2),
+    (["rechunk", "weather.zarr/pr", "o.zarr", "--chunks", "time=x"], ["'x'", "whole number"], 2),
+    (["rechunk", "weather.zarr/pr", "weather.zarr/pr", "--chunks", "time=5"], ["while it is read", "another target"], 2),
+])  # fmt: skip
+def test_a_wrong_place(weather, args, words, code):
+    before = contents(weather)
+    done = chunkwise(*args, cwd=weather).failed(*words)
+    assert done.code == code and "bug" not in done.stderr
+    assert contents(weather) == before
+
+
+def test_a_work_directory_is_no_array(tmp_path):
+    write_data(tmp_path)
+    (tmp_path / "p.yaml").write_text(WHOLE)
+    chunkwise("run", "p.yaml", "--keep", cwd=tmp_path).ok()
+    for command in ("verify", "info"):
+        chunkwise(command, "work", cwd=tmp_path).failed("work directory with runs", "chunkwise clean")
+
+
+def test_an_empty_output_is_told_to_people_and_programs(tmp_path):
+    """Dates that are not on the axis leave nothing, as in xarray, which says nothing."""
+    write_data(tmp_path)
+    (tmp_path / "p.yaml").write_text(PLAIN.format("""'ds.pr[time="2010-01":"2010-02"]'"""))
+    done = chunkwise("run", "p.yaml", cwd=tmp_path).ok()
+    assert "out.zarr/y' is empty: nothing is left along 'time'" in done.stderr
+    told = json.loads(chunkwise("run", "p.yaml", "--overwrite", "--json", cwd=tmp_path).ok().stdout)
+    assert len(told["warnings"]) == 1 and "is empty" in told["warnings"][0]
+    # Beside an error, too; and an empty list where there is none.
+    told = json.loads(chunkwise("run", "p.yaml", "--json", cwd=tmp_path).failed("exists").stdout)
+    assert told["error"]["kind"] == "output_exists" and "is empty" in told["warnings"][0]
+    (tmp_path / "p.yaml").write_text(WHOLE.replace("out.zarr", "new.zarr"))
+    assert json.loads(chunkwise("run", "p.yaml", "--json", cwd=tmp_path).ok().stdout)["warnings"] == []
 
 
 @pytest.mark.parametrize("name, start, words", [

@@ -133,10 +133,32 @@ def test_too_few_elements_for_a_variance(check):
     check([Case(f"{name}(x, axis={axis}, correction={n})", {"x": (x, (2, 2))}) for name in ("nanvar", "nanstd") for axis in (0, 1) for n in (1, 2)])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_positions_without_nan(check, dtype):
+    """By hand, by skipna, and as NumPy's rule without it; -1 where there is nothing but NaN, which NumPy and xarray refuse."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 5, (9, 8)).astype(dtype)
+    if dtype != "int32":
+        x[rng.random(x.shape) < 0.4] = np.nan
+        x[3] = x[:, 5] = np.nan
+    cases = []
+    for name in ("argmin", "argmax"):
+        for axis in (None, 0, 1):
+            skipped = getattr(np, f"nan{name}")(np.where(np.isnan(x).all(axis=axis, keepdims=True), 0, x), axis=axis)
+            skipped = np.where(np.isnan(x).all(axis=axis), -1, skipped)
+            kept = getattr(np, name)(x, axis=axis)
+            for text, wanted in [(f"nan{name}(x, axis={axis})", skipped), (f"{name}(x, axis={axis}, skipna=True)", skipped), (f"{name}(x, axis={axis})", kept)]:
+                cases.append(Case(text, {"x": (x, (4, 3))}, expected=wanted))
+            if axis is not None:
+                cases.append(Case(f"nan{name}(x, axis={axis}, keepdims=True)", {"x": (x, (4, 3))}, expected=np.expand_dims(skipped, axis)))
+            cases.append(Case(f"{name}(x, axis={axis}, skipna=False)", {"x": (x, (4, 3))}, expected=kept))
+    check(cases)
+
+
 @pytest.mark.parametrize("expression, names", [
     ("mean(x, skipna=1)", ["skipna", "True"]),
     ("nanmean(x, skipna=True)", ["skipna"]),
-    ("argmax(x, skipna=True)", ["skipna"]),
+    ("nanargmax(x, skipna=True)", ["skipna"]),
     ("any(x, skipna=True)", ["skipna"]),
 ])  # fmt: skip
 def test_bad_skipna(run, expression, names):

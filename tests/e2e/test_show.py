@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from harness import binary, chunkwise, values, write_array
 from PIL import Image
@@ -188,3 +189,28 @@ def test_bad_arrays(tmp_path):
     (tmp_path / "s.zarr/x/c/0/0").write_bytes(b"torn")
     chunkwise("show", tmp_path / "s.zarr/x").failed("s.zarr/x", "c/0/0")
     chunkwise("show", write(tmp_path / "e", np.zeros((0, 4)))).failed("0")
+
+
+# Labels
+
+
+def test_dates_and_texts_are_shown_as_such(tmp_path):
+    """In info, on axes, as values, and as a single value; with the calendar where it is not the usual one."""
+    time = xr.date_range("2001-01-01", periods=60, freq="D", calendar="noleap", use_cftime=True)
+    seasons = ["DJF", "MAM", "JJA", "SON"]
+    x = np.arange(240.0).reshape(60, 4)
+    data = xr.Dataset({"x": (("time", "season"), x), "last": ("season", time[[3, 9, 20, 59]])}, coords={"time": time, "season": seasons})
+    data.to_zarr(tmp_path / "s.zarr", encoding={n: {"units": "days since 2000-01-01"} for n in ("time", "last")})
+    text = chunkwise("info", tmp_path / "s.zarr").ok().stdout
+    assert "labels from 2001-01-01 to 2001-03-01 (calendar noleap)" in text and 'labels "DJF", "MAM", "JJA", "SON"' in text
+    told = {row["path"]: row for row in json.loads(chunkwise("info", tmp_path / "s.zarr", "--json").ok().stdout)}
+    assert told["time"]["labels"] == {"first": "2001-01-01", "last": "2001-03-01", "calendar": "noleap"} and told["x"]["labels"] is None
+    text = chunkwise("show", tmp_path / "s.zarr/x").ok().stdout
+    assert all(t in text for t in ("time (noleap)", "2001-01-01", "2001-03-01", "DJF", "SON"))
+    text = chunkwise("show", tmp_path / "s.zarr/last").ok().stdout
+    assert "least 2001-01-04, greatest 2001-03-01" in text and "DJF" in text and "noleap" in text and "since" not in text
+    assert chunkwise("show", tmp_path / "s.zarr/last", "--select", "season=1").ok().stdout == "last [noleap], season=1 (MAM) = 2001-01-10\n"
+    told = json.loads(chunkwise("show", tmp_path / "s.zarr/last", "--select", "season=1", "--json").ok().stdout)
+    assert told["date"] == "2001-01-10" and told["value"] == 374
+    picture(tmp_path, tmp_path / "s.zarr/x")
+    picture(tmp_path, tmp_path / "s.zarr/last")

@@ -75,6 +75,71 @@ def test_what_times_do_not_mean_is_refused(tmp_path, expr):
     chunkwise("plan", tmp_path / "p.yaml").ok()
 
 
+@pytest.mark.parametrize("expr", [
+    "sum(t)", "nansum(t)", "prod(t)", "var(t)", "std(t)", 'groupby_sum(t, "time.month")', 'groupby_std(t, "time.month")', 'resample_sum(t, time="1M")',
+    "moving_sum(t, time=3)", "convolve(t, [1, 2])", "matmul(t, t)", "t @ t", "vecdot(t, t)", "tensordot(t, t, axes=1)", "outer(t, t)",
+    'einsum("i,i->", t, t)',
+])  # fmt: skip
+def test_sums_of_times_are_refused(tmp_path, expr):
+    """As in NumPy and xarray: what is added up or multiplied is no time, and nothing else."""
+    winds(tmp_path)
+    (tmp_path / "p.yaml").write_text(f"inputs: {{t: in.zarr/time}}\noutputs:\n  out.zarr/r: '{expr}'\n")
+    chunkwise("plan", tmp_path / "p.yaml").failed("days since 1990-01-01", "has no meaning", "decode_cf", "p.yaml:3:")
+
+
+@pytest.mark.parametrize("calendar", ["proleptic_gregorian", "noleap"])
+def test_means_and_extremes_of_times(tmp_path, calendar):
+    data = winds(tmp_path, calendar=calendar).load()
+    expressions = {
+        "mean": "mean(t)", "least": "min(t)", "greatest": "max(t)", "months": 'groupby_mean(t, "time.month")', "first": 'resample_min(t, time="1M")',
+    }  # fmt: skip
+    lines = "\n".join(f"  {n}.zarr/r: '{e}'" for n, e in (expressions | {"sum": "sum(t - t[0])"}).items())
+    (tmp_path / "p.yaml").write_text(f"inputs: {{t: in.zarr/time}}\noutputs:\n{lines}\n")
+    chunkwise("run", tmp_path / "p.yaml").ok()
+    t = data.time
+    wanted = {"mean": t.mean(), "least": t.min(), "greatest": t.max(), "months": t.groupby("time.month").mean(), "first": t.resample(time="1MS").min()}
+    for name, w in wanted.items():
+        assert result(tmp_path, "r", f"{name}.zarr").load().values.tolist() == w.values.tolist(), name
+    total = xr.open_zarr(tmp_path / "sum.zarr", decode_timedelta=False).r
+    assert total.attrs["units"] == "days" and total == sum(range(60))
+
+
+GAPS = ["sum", "prod", "mean", "min", "max", "std", "var", "count", "any", "all"]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float32", "float64"])
+def test_periods_without_a_time(tmp_path, dtype):
+    """They are missing, whatever the function, and the dtype is xarray's. Where every period has a time, nothing becomes a float."""
+    time = xr.date_range("2000-01-15", periods=5, freq="40D")
+    values = np.array([[1, 0], [0, 3], [4, 5], [0, 7], [1, 0]]).astype(dtype)
+    if dtype.startswith("float"):
+        values[1] = values[4, 0] = np.nan
+    data = xr.Dataset({"u": (("time", "lat"), values)}, coords={"time": time})
+    data.to_zarr(tmp_path / "in.zarr")
+    data = xr.open_zarr(tmp_path / "in.zarr", chunks=None)
+    periods = {"gaps": ("1M", "1MS"), "whole": ("2M", "2MS")}
+    outputs = {f"{k}.zarr/{f}": f'resample_{f}(ds.u, time="{p}")' for k, (p, _) in periods.items() for f in GAPS}
+    run(tmp_path, outputs).ok()
+    for k, (_, period) in periods.items():
+        found = xr.open_zarr(tmp_path / f"{k}.zarr", chunks=None)
+        for f in GAPS:
+            wanted = getattr(data.u.resample(time=period), f)()
+            assert found[f].dtype == wanted.dtype, f
+            np.testing.assert_allclose(found[f].values.astype("float64"), wanted.values.astype("float64"), rtol=1e-6, err_msg=f)
+            assert (found.time == wanted.time).all()
+
+
+def test_times_that_do_not_ascend(tmp_path):
+    """Groups do not ask for an order; periods do, as in xarray, and the message says what to do."""
+    data = winds(tmp_path)
+    run(tmp_path, {"out.zarr/r": 'groupby_mean(ds.u[::-1], "time.month")', "b.zarr/r": 'groupby_sum(isel(ds.u, time=[40, 3, 3, 50, 1]), "time.year")'}).ok()
+    np.testing.assert_allclose(result(tmp_path, "r"), data.u[::-1].groupby("time.month").mean())
+    np.testing.assert_allclose(result(tmp_path, "r", "b.zarr"), data.u[[40, 3, 3, 50, 1]].groupby("time.year").sum())
+    run(tmp_path, {"c.zarr/r": 'resample_mean(ds.u[::-1], time="1M")'}).failed("'time' does not ascend", "2000-02-29", "isel(x, time=::-1)")
+    run(tmp_path, {"c.zarr/r": 'resample_mean(isel(ds.u, time=[1, 0, 2]), time="1M")'}).failed("2000-01-02 stands before 2000-01-01", "order")
+    run(tmp_path, {"c.zarr/r": 'resample_mean(isel(isel(ds.u, time=::-1), time=::-1), time="1M")'}).ok()
+
+
 def test_differences_of_times(tmp_path):
     data = winds(tmp_path)
     text = (

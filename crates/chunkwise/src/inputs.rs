@@ -45,6 +45,20 @@ fn told(stored: &Array) -> Option<Array> {
     Some(stored.with_attributes(attributes))
 }
 
+/// What may be meant by the place of an input that is not there.
+fn near(written: &str, place: &Location) -> Option<String> {
+    for scheme in ["s3", "gs", "az", "http", "https"] {
+        if let Some(rest) = written.strip_prefix(scheme).and_then(|r| r.strip_prefix(":/")) {
+            return Some(format!("did you mean '{scheme}://{}'?", rest.trim_start_matches('/')));
+        }
+    }
+    let beside = std::fs::read_dir(place.local_path()?.parent()?).ok()?;
+    let names: Vec<String> = beside.flatten().take(10_000).filter_map(|e| e.file_name().into_string().ok()).collect();
+    let near = chunkwise_pipeline::suggest(place.name(), names.iter().map(String::as_str).filter(|n| !n.starts_with('.')))?;
+    let folder = written.trim_end_matches('/').rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    Some(format!("did you mean '{folder}{near}'?"))
+}
+
 impl Inputs {
     /// Opens the inputs of a file.
     pub fn open(doc: &Document, base: &Path) -> Result<Inputs, LoadError> {
@@ -68,7 +82,11 @@ impl Inputs {
                     }
                     (Value::Dataset(dataset), pairs)
                 }
-                Err(e) => return Err(bad(e).into()),
+                Err(e) => {
+                    let near =
+                        matches!(e, crate::Error::Storage(StorageError::NotFound { .. })).then(|| near(&input.url.value, &place)).flatten();
+                    return Err(bad(e).with_help_opt(near).into());
+                }
             };
             out.arrays.extend(pairs.iter().map(|(a, _)| a.clone()));
             out.packed.extend(pairs.iter().filter_map(keep));

@@ -6,7 +6,7 @@ use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, cf};
 use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned, Value};
 use chunkwise_planner::Request;
-use chunkwise_storage::{Location, Place};
+use chunkwise_storage::{Location, Near, Place};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
 
@@ -98,8 +98,14 @@ fn request(
                 None if several => {}
                 None => {
                     let has: Vec<&str> = array.dims().iter().flatten().map(String::as_str).collect();
-                    let message = format!("the array has no such dimension; it has {}", has.join(", "));
-                    return Err(doc.error(dim.span.clone(), message, "this dimension"));
+                    let (wrong, near) = match &dim.value {
+                        Dim::Name(name) => (format!("'{name}'"), chunkwise_pipeline::suggest(name, has.iter().copied())),
+                        Dim::Number(i) => (i.to_string(), None),
+                        Dim::Place { place, .. } => (place.to_string(), None),
+                    };
+                    let message = format!("the array has no dimension {wrong}; it has {}", has.join(", "));
+                    let e = doc.error(dim.span.clone(), message, "this dimension");
+                    return Err(e.with_help_opt(near.map(|n| format!("did you mean '{n}'?"))));
                 }
             }
         }
@@ -118,7 +124,17 @@ fn request(
         }
         (inner, said) => inner.or(said),
     };
-    let shards = lengths(&output.shards, chunks.clone().unwrap_or(natural))?;
+    let whole = chunks.clone().unwrap_or(natural);
+    let shards = lengths(&output.shards, whole.clone())?;
+    if let (Some(long), Some(said)) = (&shards, &output.shards)
+        && chunks.is_some()
+        && let Some(i) = (0..whole.len()).find(|&i| long[i].checked_rem(whole[i]).is_some_and(|r| r != 0))
+    {
+        let message = format!("a shard holds whole chunks, and {} is no multiple of the chunk length {}", long[i], whole[i]);
+        let span = said.first().map_or(output.url.span.clone(), |(dim, _)| dim.span.clone());
+        let near = whole[i].saturating_mul((long[i] / whole[i]).max(1));
+        return Err(doc.error(span, message, "these shards").with_help(format!("write {near} there, or other chunks")));
+    }
     if let (Some(codecs), Some(_), None) = (codecs, &encoded.sharding, &shards) {
         let e = doc.error(codecs.span.clone(), "sharding_indexed needs `shards`: the shape of a shard", "these codecs");
         return Err(e.with_help(
@@ -177,12 +193,19 @@ pub(crate) fn apart(doc: &Document, requests: &[Placed], inputs: &Inputs) -> Res
         let found = if at.is_remote() && !open { None } else { Place::of(at).ok() };
         found.unwrap_or_else(|| Place::by_name(at))
     };
-    let read: Vec<Place> = inputs.places.iter().flat_map(|at| Place::of_array(at).unwrap_or_else(|_| vec![Place::by_name(at)])).collect();
+    let of = |at: &Location| Place::of_array(at).unwrap_or_else(|_| vec![Place::by_name(at)]);
+    // An input may have two places.
+    let (names, read): (Vec<&Location>, Vec<Place>) = inputs.places.iter().flat_map(|at| of(at).into_iter().map(move |p| (at, p))).unzip();
     let urls = requests.iter().map(|(r, _)| Location::parse(&r.url, None)).collect::<Result<Vec<_>, _>>()?;
     let written: Vec<Place> = urls.iter().map(place).collect();
     match Place::first_overlap(&read, &written) {
-        Some((i, _)) => {
-            let message = "an output must not be, hold or lie in an input or another output";
+        Some((i, near)) => {
+            let other = match near {
+                Near::Read(k) => names.get(k).map(|at| format!("the input '{at}'")),
+                Near::Written(k) => urls.get(k).map(|at| format!("the output '{at}'")),
+            };
+            let other = other.map(|o| format!(": here {o}")).unwrap_or_default();
+            let message = format!("an output must not be, hold or lie in an input or another output{other}");
             Err(doc.error(requests[i].1.clone(), message, "choose another place").into())
         }
         None => Ok(()),

@@ -5,7 +5,7 @@ use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
 use chunkwise_ops::align::Join;
 use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, parse_document};
-pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, like as function_like};
+pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, instead as function_instead, like as function_like, suggest};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::{Location, Store};
@@ -90,7 +90,18 @@ const DEFAULT_MEM: u64 = 2_000_000_000;
 /// When there is no such file, or it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let bad = |e: &dyn std::fmt::Display| Error::Other(format!("cannot read '{}': {e}", path.display()));
-    let Some(url) = path.to_str().filter(|p| p.contains("://")) else { return std::fs::read_to_string(path).map_err(|e| bad(&e)) };
+    let Some(url) = path.to_str().filter(|p| p.contains("://")) else {
+        if path.is_dir() {
+            let what = if ["zarr.json", ".zgroup", ".zarray"].iter().any(|f| path.join(f).exists()) { "a Zarr store" } else { "a folder" };
+            return Err(bad(&format!("it is {what}; a pipeline is a text file, in YAML, JSON or TOML")));
+        }
+        return match std::fs::read(path) {
+            Ok(data) if data.contains(&0) => Err(bad(&"it is not text; a pipeline is a text file, in YAML, JSON or TOML")),
+            Ok(data) => String::from_utf8(data).map_err(|_| bad(&"it is not text in UTF-8")),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(bad(&"there is no such file")),
+            Err(e) => Err(bad(&e)),
+        };
+    };
     let location = Location::parse(url, None)?;
     let folder = location.parent().ok_or_else(|| bad(&"it is no file"))?;
     let data = Store::open(&folder)?.get(location.name())?.ok_or_else(|| bad(&"there is no such object"))?;
@@ -152,7 +163,9 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         values.insert(def.name.value.clone(), v);
     }
     if doc.outputs.is_empty() {
-        return Err(Error::Other("the pipeline has no outputs; name what to write under 'outputs'".into()).into());
+        let end = doc.text().trim_end().len();
+        let e = doc.error(end..end, "the pipeline has no outputs", "the file ends here");
+        return Err(e.with_help("name what to write under `outputs`, a line each, such as `out.zarr/mean: mean(x)`").into());
     }
     let mut requests = Vec::new();
     for output in &doc.outputs {
@@ -165,6 +178,15 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     }
     outputs::apart(doc, &requests, &inputs)?;
     let requests: Vec<Request> = requests.into_iter().map(|(r, _)| r).collect();
+    // As xarray, which says nothing.
+    for r in requests.iter().filter(|r| r.array.shape().contains(&0)) {
+        let a = &r.array;
+        let axis = a.shape().iter().position(|&n| n == 0).unwrap_or(0);
+        let dim = a.dims()[axis].as_ref().map_or_else(|| format!("axis {axis}"), |d| format!("'{d}'"));
+        inputs
+            .notes
+            .push(format!("the output '{}' is empty: nothing is left along {dim}", r.url.strip_prefix("file://").unwrap_or(&r.url)));
+    }
     if let Some(e) = doc.spec.executor.as_ref().filter(|e| !EXECUTORS.contains(&e.value.as_str())) {
         let text = format!("there is no executor '{}'; there are {}", e.value, EXECUTORS.join(", "));
         return Err(doc.error(e.span.clone(), text, "this executor").into());

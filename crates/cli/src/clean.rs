@@ -37,6 +37,11 @@ fn look(root: &Location) -> Result<Found, Report> {
 /// Lists the runs of a work directory, and removes those that are named, or all that do not run.
 pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Result<(), Report> {
     let root = Location::parse(work_dir, None).map_err(say)?;
+    match root.local_path().map(|p| (p.exists(), p.is_dir())) {
+        Some((false, _)) => return Err(refuse!("there is no folder '{root}'")),
+        Some((true, false)) => return Err(refuse!("'{root}' is a file; name the work directory of runs")),
+        _ => {}
+    }
     let found = look(&root)?;
     // Before anything is removed.
     if let Some(name) = runs.iter().find(|r| !found.runs.iter().any(|(name, _)| name == *r)) {

@@ -51,6 +51,7 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
         LoadError::Other(e) => say(e),
     })?;
     for note in &pipeline.notes {
+        crate::out::remember(note);
         errln!("note: {note}");
     }
     let plan = pipeline.plan().map_err(say)?;
@@ -116,6 +117,7 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
             // A region without prices is no reason to fail after the work is done.
             let cost = cost::compared(&plan, &report).ok().and_then(|c| serde_json::to_value(c).ok());
             object.insert("cost".into(), cost.unwrap_or_default());
+            object.insert("warnings".into(), crate::out::warnings().into());
         }
         outln!("{document}");
     }
@@ -170,11 +172,10 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
                 let axis = array.axis_named(name.trim()).or_else(|| name.trim().parse().ok().filter(|&i| i < array.rank()));
                 (
                     axis.ok_or_else(|| {
-                        refuse!(
-                            "there is no dimension '{}'; the array has {:?}",
-                            name.trim(),
-                            array.dims().iter().flatten().collect::<Vec<_>>()
-                        )
+                        let has: Vec<&str> = array.dims().iter().flatten().map(String::as_str).collect();
+                        let near = chunkwise::pipeline::suggest(name.trim(), has.iter().copied());
+                        let near = near.map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+                        refuse!("there is no dimension '{}'; the array has {}{near}", name.trim(), has.join(", "))
                     })?,
                     n,
                 )
@@ -182,7 +183,10 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
             None if position < array.rank() => (position, part),
             None => return Err(refuse!("there are more lengths than the {} dimensions of the array", array.rank())),
         };
-        let n: i64 = number.trim().parse().map_err(|_| refuse!("'{number}' is not a length"))?;
+        let n: i64 = number
+            .trim()
+            .parse()
+            .map_err(|_| refuse!("'{number}' is not a length; write a whole number, such as time=10, or -1 for the whole dimension"))?;
         out[axis] = match n {
             -1 => array.shape()[axis].max(1),
             1.. => n as u64,
@@ -206,6 +210,11 @@ pub(crate) fn rechunk(
     let session =
         Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), chunkwise::pipeline::default_workers(), &work_dir).map_err(say)?;
     let mut request = session.request(target, &array).map_err(say)?;
+    let apart = |place: &str| place.trim_end_matches('/').to_string();
+    let (from, to) = (Location::parse(source, None).map_err(say)?, Location::parse(target, None).map_err(say)?);
+    if apart(from.as_str()) == apart(to.as_str()) {
+        return Err(refuse!("'{to}' would be written while it is read; name another target, and move it to the old place when it is done"));
+    }
     let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
     let new = lengths(chunks, &array, natural)?;
     request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
@@ -225,10 +234,30 @@ pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     Ok(())
 }
 
+/// What is at a place where neither an array nor a group is.
+pub(crate) fn not_there(at: &Location, e: chunkwise::Error) -> Report {
+    if !matches!(e, chunkwise::Error::Storage(chunkwise::storage::StorageError::NotFound { .. })) {
+        return say(e);
+    }
+    let run = |entry: std::fs::DirEntry| entry.path().join("plan.json").is_file().then(|| entry.file_name().to_string_lossy().into_owned());
+    let runs = at.local_path().and_then(|p| std::fs::read_dir(p).ok());
+    if let Some(name) = runs.and_then(|mut all| all.find_map(|entry| run(entry.ok()?))) {
+        return refuse!("'{at}' is a work directory with runs, such as '{}'; `chunkwise clean {at}` lists them", at.join(&name));
+    }
+    // It says what a file or a folder is instead.
+    match chunkwise::storage::open_array(at) {
+        Err(other) if !matches!(other, chunkwise::storage::StorageError::NotFound { .. }) => say(other),
+        _ => say(e),
+    }
+}
+
 pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
     let location = Location::parse(text, None).map_err(say)?;
     let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
-    let report = if is_run { chunkwise::verify_plan(&location) } else { chunkwise::verify_store(&location) }.map_err(say)?;
+    let report = match is_run {
+        true => chunkwise::verify_plan(&location).map_err(say)?,
+        false => chunkwise::verify_store(&location).map_err(|e| not_there(&location, e.into()))?,
+    };
     let document = json!({
         "whole": report.good, "problems": report.problems, "more_problems": report.more, "cannot_tell": report.unknown, "without_checksums": report.without,
     });
@@ -268,7 +297,8 @@ pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
 pub(crate) fn functions(name: Option<&str>, as_json: bool) -> Outcome {
     if let Some(name) = name {
         let Some(signature) = chunkwise::pipeline::signature(name) else {
-            let near = chunkwise::pipeline::function_like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            let near = || chunkwise::pipeline::function_like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            let near = chunkwise::pipeline::function_instead(name).map_or_else(near, |help| format!("; {help}"));
             return Err(refuse!("there is no function '{name}'{near}"));
         };
         match as_json {

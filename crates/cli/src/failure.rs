@@ -277,6 +277,10 @@ fn json(report: &Report) -> Value {
         _ => json!({}),
     };
     out["error"] = error;
+    let warnings = crate::out::warnings();
+    if !warnings.is_empty() {
+        out["warnings"] = warnings.into();
+    }
     out
 }
 

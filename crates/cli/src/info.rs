@@ -3,7 +3,8 @@
 use crate::failure::say;
 use crate::out::out;
 use chunkwise::ByteSize;
-use chunkwise::executor::groups::MAX_COORDINATE;
+use chunkwise::executor::groups::{MAX_COORDINATE, read_coord};
+use chunkwise::ops::Coord;
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, SmallArray, TreeNode, Values, list_tree, read_small};
 use chunkwise::types::volume;
 use miette::{Report, miette};
@@ -112,12 +113,55 @@ fn shape_text(shape: &[u64], names: Option<&Vec<Option<String>>>) -> String {
     if shape.is_empty() { "one element".into() } else { shape.iter().enumerate().map(dim).collect::<Vec<_>>().join(" x ") }
 }
 
+/// Elements of a coordinate whose labels are shown.
+const MOST_LABELS: u64 = 1 << 20;
+/// Labels that are all shown.
+const FEW: usize = 8;
+
+/// The labels of a coordinate as a person would write them: dates where they are times.
+struct Shown {
+    labels: Vec<String>,
+    calendar: Option<String>,
+}
+
+impl Shown {
+    /// Of an array that is the coordinate of its own dimension, or of one that holds a few times.
+    fn of(at: &Location, name: &str, m: &ArrayMeta) -> Option<Shown> {
+        let own = m.dimension_names.as_ref().is_some_and(|d| matches!(&d[..], [Some(d)] if d == name));
+        let time = m.attributes.get("units").and_then(Value::as_str).is_some_and(|u| u.contains(" since "));
+        (own || time && m.shape.len() < 2).then_some(())?;
+        (volume(&m.shape) <= MOST_LABELS).then_some(())?;
+        Shown::of_coord(&read_coord(at).ok().flatten()?)
+    }
+
+    fn of_coord(coord: &Coord) -> Option<Shown> {
+        let named = Some(coord.text_attribute("calendar")).filter(|c| !c.is_empty()).unwrap_or("standard");
+        let calendar = coord.dates().map(|_| named.to_string());
+        Some(Shown { labels: coord.shown(), calendar }).filter(|s| !s.labels.is_empty())
+    }
+
+    fn text(&self) -> String {
+        let labels = match &self.labels[..] {
+            [first, .., last] if self.labels.len() > FEW => format!("from {first} to {last}"),
+            few => few.join(", "),
+        };
+        match &self.calendar {
+            Some(c) => format!("{labels} (calendar {c})"),
+            None => labels,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "first": self.labels.first(), "last": self.labels.last(), "calendar": self.calendar })
+    }
+}
+
 /// An array of texts, such as the names of seasons.
 fn texts(at: &Location) -> Option<SmallArray> {
     read_small(at, MAX_COORDINATE).ok().flatten().filter(|a| matches!(a.values, Values::Text(_)))
 }
 
-fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
+fn array_text(name: &str, m: &ArrayMeta, size: Size, shown: Option<&Shown>) -> String {
     let shape = shape_text(&m.shape, m.dimension_names.as_ref());
     let mut out = format!("{name}  {} {shape}\n", m.stored_dtype().0);
     let counts: u64 = m.grid.count();
@@ -130,11 +174,14 @@ fn array_text(name: &str, m: &ArrayMeta, size: Size) -> String {
     let _ = writeln!(out, "    {cut}, {}", size.text(Some(counts)));
     let codecs = if codecs.is_empty() { "none".into() } else { codecs.join(", ") };
     let _ = writeln!(out, "    Zarr v{}, codecs {codecs}, fill value {fill}", m.zarr_format);
+    if let Some(s) = shown {
+        let _ = writeln!(out, "    labels {}", s.text());
+    }
     attributes_text(&mut out, &m.attributes, "    ");
     out
 }
 
-fn array_json(name: &str, m: &ArrayMeta, size: Size) -> Value {
+fn array_json(name: &str, m: &ArrayMeta, size: Size, shown: Option<&Shown>) -> Value {
     json!({
         "path": name, "kind": "array", "dtype": m.stored_dtype().0, "shape": m.shape, "dimension_names": m.dimension_names,
         "chunks": m.inner_chunk.clone().unwrap_or_else(|| m.grid.max_shape()),
@@ -142,6 +189,7 @@ fn array_json(name: &str, m: &ArrayMeta, size: Size) -> Value {
         "grid": m.grid.to_string(), "zarr_format": m.zarr_format, "codecs": codecs(m), "fill_value": m.metadata.get("fill_value"),
         "bytes": size.bytes, "stored_bytes": size.stored, "ratio": size.ratio(),
         "objects": m.grid.count(), "stored_objects": size.objects, "attributes": m.attributes,
+        "labels": shown.map(Shown::json),
     })
 }
 
@@ -152,7 +200,7 @@ fn below(path: &str, group: &str) -> bool {
 
 pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
     let root = Location::parse(url, None).map_err(say)?;
-    let nodes = list_tree(&root).map_err(say)?;
+    let nodes = list_tree(&root).map_err(|e| crate::commands::not_there(&root, e.into()))?;
     let sizes: Vec<Size> = nodes
         .iter()
         .map(|n| match &n.kind {
@@ -191,16 +239,22 @@ pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
                     let _ = writeln!(text, "{name}  cannot be read: {e}");
                     continue;
                 };
+                let shown = read_coord(&root.join(&node.path)).ok().flatten().and_then(|c| Shown::of_coord(&c));
                 rows.push(json!({
                     "path": name, "kind": "array", "dtype": "string", "shape": small.shape, "dimension_names": small.dims,
-                    "attributes": small.attributes,
+                    "attributes": small.attributes, "labels": shown.as_ref().map(Shown::json),
                 }));
                 let _ = writeln!(text, "{name}  text {}", shape_text(&small.shape, Some(&small.dims)));
+                if let Some(s) = shown {
+                    let _ = writeln!(text, "    labels {}", s.text());
+                }
                 attributes_text(&mut text, &small.attributes, "    ");
             }
             NodeKind::Array(Ok(m)) => {
-                rows.push(array_json(name, m, *size));
-                text.push_str(&array_text(name, m, *size));
+                let last = node.path.rsplit('/').next().unwrap_or_default();
+                let shown = Shown::of(&root.join(&node.path), last, m);
+                rows.push(array_json(name, m, *size, shown.as_ref()));
+                text.push_str(&array_text(name, m, *size, shown.as_ref()));
             }
         }
     }

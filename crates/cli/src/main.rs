@@ -44,10 +44,10 @@ struct Cli {
 /// Limits that both `run` and `plan` take.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Limits {
-    /// What the whole process may use, everything included, such as 500MB or 2GiB.
+    /// What the whole process may use, everything included, such as 500MB or 2GiB [default: what the pipeline says, or 2GB].
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size)]
     allowed_mem: Option<chunkwise::ByteSize>,
-    /// Where intermediates and reports are kept (a path or URL).
+    /// Where intermediates and reports are kept (a path or URL) [default: what the pipeline says, or a folder of the user's].
     #[arg(long)]
     work_dir: Option<String>,
     /// Tasks that compute at once [default: the number of processors].

@@ -4,6 +4,7 @@
 use crate::text::Safely;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nobody reads any more.
@@ -65,6 +66,21 @@ pub fn write_picture(text: &str) {
 /// Writes to standard error. Where that is full or closed, there is nobody to tell.
 pub fn write_error(text: std::fmt::Arguments<'_>) {
     let _ = safely(io::stderr().lock(), text);
+}
+
+/// What people were told besides the result, for programs to be told too.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps a note or a warning for the JSON of the command.
+pub fn remember(warning: &str) {
+    if let Ok(mut all) = WARNINGS.lock() {
+        all.push(crate::text::message(warning));
+    }
+}
+
+/// The notes and warnings so far.
+pub fn warnings() -> Vec<String> {
+    WARNINGS.lock().map(|all| all.clone()).unwrap_or_default()
 }
 
 /// Writes a report to standard error, which is safe and may have colours.

@@ -57,6 +57,12 @@ impl Progress {
     }
 
     pub fn show(&mut self, event: &Event) {
+        if let Event::Warning { message } = event {
+            crate::out::remember(message);
+            if self.quiet {
+                crate::out::errln!("warning: {message}");
+            }
+        }
         if self.quiet {
             return;
         }

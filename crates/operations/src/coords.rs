@@ -387,7 +387,17 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
     let all = || merge(inputs.iter().cycle().skip(first_choice).take(inputs.len()).map(|a| a.coords()));
     let coords = match kernel {
         Kernel::Create { .. } => Coords::new(),
-        Kernel::Element { .. } | Kernel::Contract(_) => all(),
+        Kernel::Element { .. } => all(),
+        // Those along axes that are summed over say nothing any more.
+        Kernel::Contract(c) => {
+            let left = |a: &Array, labels: &[u32]| -> Coords {
+                let named = |l: &u32, d: &String| c.out.iter().zip(dims).any(|(o, n)| o == l && n.as_ref() == Some(d));
+                let stays = |d: &String| a.axis_named(d).and_then(|i| labels.get(i)).is_some_and(|l| named(l, d));
+                a.coords().iter().filter(|c| c.own_dims().iter().all(stays)).cloned().collect()
+            };
+            let lists: Vec<Coords> = inputs.iter().zip([&c.a, &c.b]).map(|(a, labels)| left(a, labels)).collect();
+            merge(&lists)
+        }
         // Which element a window is around, the operation knows: it says what the labels are.
         Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) | Kernel::Stencil(_) => first.coords().clone(),
         Kernel::View { axes } => {

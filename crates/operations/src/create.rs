@@ -7,7 +7,10 @@ use chunkwise_types::{ChunkGrid, DType, Scalar};
 fn make(what: Create, dtype: DType, shape: &[u64], chunks: Option<&[u64]>, operation: &str) -> Result<Array, OpError> {
     let grid = match chunks {
         Some(c) if c.len() != shape.len() => {
-            return Err(OpError::new(operation, format!("{} chunk lengths for {} axes", c.len(), shape.len())));
+            return Err(OpError::new(
+                operation,
+                format!("an array with {} axes needs as many chunk lengths, not {}", shape.len(), c.len()),
+            ));
         }
         Some(c) => ChunkGrid::regular(shape, c),
         None => ChunkGrid::single(shape),

@@ -2,7 +2,7 @@
 
 /// An operation cannot be applied.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{operation}: {problem}")]
+#[error("{}{problem}", self.before())]
 pub struct OpError {
     /// The operation as the user called it.
     pub operation: String,
@@ -14,5 +14,10 @@ impl OpError {
     /// An error of an operation.
     pub fn new(operation: impl Into<String>, problem: impl Into<String>) -> Self {
         OpError { operation: operation.into(), problem: problem.into() }
+    }
+
+    /// The operation before the problem, unless that says it itself.
+    fn before(&self) -> String {
+        if self.problem.starts_with(&self.operation) { String::new() } else { format!("{}: ", self.operation) }
     }
 }

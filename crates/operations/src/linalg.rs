@@ -39,7 +39,9 @@ pub fn contract(a: &Array, b: &Array, ia: &[u32], ib: &[u32], out: &[u32], opera
         let (x, i) = find(l).ok_or_else(|| bad("an index of the output is in neither input".into()))?;
         shape.push(x.shape()[i]);
         chunks.push(x.chunks().0[i].clone());
-        dims.push(x.dims()[i].clone());
+        // Of an axis that both have, one may have the name only.
+        let other = ib.iter().position(|&m| m == l).and_then(|j| b.dims()[j].clone());
+        dims.push(x.dims()[i].clone().or(other));
     }
     let names: Vec<_> = dims.clone();
     for (i, d) in dims.iter_mut().enumerate() {
@@ -91,7 +93,9 @@ pub fn outer(a: &Array, b: &Array) -> Result<Array, OpError> {
     if a.rank() != 1 || b.rank() != 1 {
         return Err(OpError::new("outer", "both arrays must have one axis"));
     }
-    elementwise(ElementOp::Multiply, &[(&expand_dims(a, 1)?).into(), (&expand_dims(b, 0)?).into()])
+    // As in AᵀA, names differ.
+    let b = if a.dims() == b.dims() { b.with_dims(vec![None]) } else { b.clone() };
+    elementwise(ElementOp::Multiply, &[(&expand_dims(a, 1)?).into(), (&expand_dims(&b, 0)?).into()])
 }
 
 /// The sum of products along one axis; the first array is conjugated if it is complex.

@@ -2,7 +2,7 @@
 
 use crate::elementwise::{astype, elementwise};
 use crate::index::{gather, slice, zero};
-use crate::{Array, OpError, literal};
+use crate::{Array, Coord, OpError, literal};
 use chunkwise_kernels::{ArrayType, AxisMap, ElementOp, Kernel, PadMode, ViewAxis};
 use chunkwise_types::{AxisChunks, ChunkGrid, Scalar};
 
@@ -46,6 +46,59 @@ pub fn expand_dims(a: &Array, axis: usize) -> Result<Array, OpError> {
     view(a, axes, "expand_dims")
 }
 
+/// The arrays without the coordinates that a new dimension of this name makes into its index, and that index: what each array has of it, where all do.
+fn new_index(arrays: &[Array], dim: &str) -> (Vec<Array>, Option<Coord>) {
+    let one = |a: &Array| -> Option<Coord> {
+        let c = a.coord(dim).filter(|c| c.dims.is_empty())?;
+        Some(Coord { dims: vec![dim.into()], shape: vec![1], ..(**c).clone() })
+    };
+    let parts: Option<Vec<Coord>> = arrays.iter().map(one).collect();
+    let index = parts.and_then(|p| Coord::concat(&p.iter().collect::<Vec<_>>(), dim));
+    let without = |a: &Array| match a.coord(dim) {
+        Some(_) => a.with_coords(a.coords().iter().filter(|c| c.name != dim).cloned().collect()),
+        None => a.clone(),
+    };
+    (arrays.iter().map(without).collect(), index)
+}
+
+fn not_twice(arrays: &[Array], dim: &str, operation: &str) -> Result<(), OpError> {
+    match arrays.iter().any(|a| a.axis_named(dim).is_some()) {
+        true => Err(OpError::new(operation, format!("there is a dimension '{dim}' already; the new one needs another name"))),
+        false => Ok(()),
+    }
+}
+
+fn with_new(out: Array, axis: usize, dim: &str, index: Option<Coord>) -> Array {
+    let mut dims = out.dims().to_vec();
+    dims[axis] = Some(dim.into());
+    let out = out.with_dims(dims);
+    match index {
+        Some(index) => out.with_coord(index),
+        None => out,
+    }
+}
+
+/// A new axis of length 1 before `axis`, with a name. A scalar coordinate of that name becomes its index, as in xarray.
+///
+/// # Errors
+/// If the array has a dimension of that name, or not so many axes.
+pub fn expand_dims_named(a: &Array, axis: usize, dim: &str) -> Result<Array, OpError> {
+    let list = std::slice::from_ref(a);
+    not_twice(list, dim, "expand_dims")?;
+    let (plain, index) = new_index(list, dim);
+    Ok(with_new(expand_dims(&plain[0], axis)?, axis, dim, index))
+}
+
+/// The arrays side by side along a new axis with a name. Scalar coordinates of that name become its index, as in xarray.
+///
+/// # Errors
+/// If an array has a dimension of that name, or the shapes differ.
+pub fn stack_named(arrays: &[Array], axis: usize, dim: &str) -> Result<Array, OpError> {
+    not_twice(arrays, dim, "stack")?;
+    let (plain, index) = new_index(arrays, dim);
+    Ok(with_new(stack(&plain, axis)?, axis, dim, index))
+}
+
 /// An axis of length 1 removed.
 pub fn squeeze(a: &Array, axis: usize) -> Result<Array, OpError> {
     if a.shape().get(axis) != Some(&1) {
@@ -61,7 +114,8 @@ pub fn concat(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
     let dtype = arrays.iter().try_fold(first.dtype(), |d, a| d.promote(a.dtype())).ok_or_else(|| bad("the dtypes do not promote"))?;
     let same = |a: &Array| a.rank() == first.rank() && (0..a.rank()).all(|i| i == axis || a.shape()[i] == first.shape()[i]);
     if axis >= first.rank() || !arrays.iter().all(same) {
-        return Err(bad("the arrays must have the same shape but for the axis along which they are joined"));
+        let shapes = arrays.iter().map(|a| format!("{:?}", a.shape())).collect::<Vec<_>>().join(" and ");
+        return Err(bad(&format!("the arrays must have the same shape but for the axis along which they are joined, and have {shapes}")));
     }
     let parts = arrays.iter().map(|a| astype(a, dtype)).collect::<Result<Vec<_>, _>>()?;
     let mut shape = first.shape().to_vec();
@@ -84,6 +138,10 @@ pub fn concat(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
 
 /// The arrays side by side along a new axis.
 pub fn stack(arrays: &[Array], axis: usize) -> Result<Array, OpError> {
+    if arrays.windows(2).any(|w| w[0].shape() != w[1].shape()) {
+        let shapes = arrays.iter().map(|a| format!("{:?}", a.shape())).collect::<Vec<_>>().join(" and ");
+        return Err(OpError::new("stack", format!("the arrays must have the same shape, and have {shapes}")));
+    }
     concat(&arrays.iter().map(|a| expand_dims(a, axis)).collect::<Result<Vec<_>, _>>()?, axis)
 }
 
@@ -204,7 +262,24 @@ pub fn diff(a: &Array, n: u64, axis: usize) -> Result<Array, OpError> {
     })
 }
 
-/// The same elements in C order under another shape.
+/// For each axis of a new shape, the axis of the old one that it is: of the same length, with as many elements before it and after.
+fn kept_by_reshape(old: &[u64], new: &[u64]) -> Vec<Option<usize>> {
+    if old.contains(&0) {
+        return vec![None; new.len()];
+    }
+    // Several axes of length 1 may stand in one place: they are known by their order, if there are as many of them.
+    let keys = |shape: &[u64]| -> Vec<(u64, u64)> { (0..shape.len()).map(|i| (chunkwise_types::volume(&shape[..i]), shape[i])).collect() };
+    let (old, new) = (keys(old), keys(new));
+    let all = |keys: &[(u64, u64)], key| keys.iter().enumerate().filter(|(_, k)| **k == key).map(|(i, _)| i).collect::<Vec<_>>();
+    let one = |(j, key): (usize, &(u64, u64))| {
+        let (there, here) = (all(&old, *key), all(&new, *key));
+        let nth = here.iter().position(|&i| i == j)?;
+        there.get(nth).copied().filter(|_| there.len() == here.len())
+    };
+    new.iter().enumerate().map(one).collect()
+}
+
+/// The same elements in C order under another shape. Dimensions that stay what they are keep their names and coordinates.
 pub fn reshape(a: &Array, shape: &[i64]) -> Result<Array, OpError> {
     let bad = || OpError::new("reshape", format!("{:?} cannot be reshaped to {shape:?}", a.shape()));
     let total = chunkwise_types::volume(a.shape());
@@ -230,6 +305,6 @@ pub fn reshape(a: &Array, shape: &[i64]) -> Result<Array, OpError> {
         chunk[axis] = (target * chunk[axis] / v).max(1);
     }
     let chunks = ChunkGrid::regular(&shape, &chunk);
-    let dims = vec![None; shape.len()];
+    let dims = kept_by_reshape(a.shape(), &shape).into_iter().map(|i| i.and_then(|i| a.dims()[i].clone())).collect();
     Array::apply(Kernel::Reshape, &[a], ArrayType::new(a.dtype(), shape), chunks, dims, "reshape")
 }

@@ -22,8 +22,12 @@ fn resolve(a: &Array, axes: Option<&[usize]>, operation: &str) -> Result<Vec<usi
     Ok(out)
 }
 
-fn restore(out: Array, axes: &[usize], keepdims: bool) -> Result<Array, OpError> {
-    if keepdims { axes.iter().try_fold(out, |a, &axis| expand_dims(&a, axis)) } else { Ok(out) }
+/// The axes that were reduced put back with length 1 and their names, but without coordinates of another length, as in xarray.
+fn restore(out: Array, a: &Array, axes: &[usize], keepdims: bool) -> Result<Array, OpError> {
+    if !keepdims || axes.is_empty() {
+        return Ok(out);
+    }
+    Ok(axes.iter().try_fold(out, |out, &axis| expand_dims(&out, axis))?.with_dims(a.dims().to_vec()).with_coords(a.coords().clone()))
 }
 
 fn raw(a: &Array, function: ReduceOp, axes: &[usize], dtype: DType, operation: &str) -> Result<Array, OpError> {
@@ -55,7 +59,7 @@ pub fn reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdims: b
         return Err(OpError::new(name, "an axis of length zero has no least or greatest element"));
     }
     let dtype = function.result_dtype(a.dtype()).map_err(|e| OpError::new(name, e.to_string()))?;
-    restore(raw(a, function, &axes, dtype, name)?, &axes, keepdims)
+    restore(raw(a, function, &axes, dtype, name)?, a, &axes, keepdims)
 }
 
 fn count(a: &Array, axes: &[usize]) -> u64 {
@@ -70,7 +74,7 @@ pub fn mean(a: &Array, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, 
     let input = if a.dtype().is_inexact() { a.clone() } else { astype(a, DType::Float64)? };
     let sum = raw(&input, ReduceOp::Sum, &axes, wide, "mean")?;
     let mean = elementwise(ElementOp::Divide, &[(&sum).into(), Scalar::Float(count(a, &axes) as f64).into()])?;
-    restore(astype(&mean, out)?, &axes, keepdims)
+    restore(astype(&mean, out)?, a, &axes, keepdims)
 }
 
 /// The variance with `correction` degrees of freedom taken off; `skip_nan` leaves NaN out, and is NaN where too few elements remain.
@@ -103,7 +107,7 @@ pub fn var(a: &Array, axes: Option<&[usize]>, correction: f64, keepdims: bool, s
         let enough = elementwise(ElementOp::Greater, &[(&free).into(), least.into()])?;
         var = elementwise(ElementOp::Where, &[(&enough).into(), (&var).into(), Scalar::Float(f64::NAN).into()])?;
     }
-    restore(astype(&var, a.dtype().to_inexact())?, &axes, keepdims)
+    restore(astype(&var, a.dtype().to_inexact())?, a, &axes, keepdims)
 }
 
 /// The square root of [`var`].
@@ -122,7 +126,10 @@ fn count_valid(a: &Array, axes: &[usize]) -> Result<Array, OpError> {
     raw(&valid, ReduceOp::CountNonzero, axes, DType::Int64, "count")
 }
 
-/// `nansum`, `nanprod`, `nanmin`, `nanmax`: the reduction without the NaN.
+/// `nansum`, `nanprod`, `nanmin`, `nanmax`, `nanargmin`, `nanargmax`: the reduction without the NaN.
+///
+/// Of nothing but NaN the least and the greatest element are NaN, and their position is -1: values are not known when the run is planned, so it
+/// cannot be refused as NumPy does.
 pub fn nan_reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Array, OpError> {
     if !a.dtype().is_inexact() {
         return reduce(a, function, axes, keepdims);
@@ -135,13 +142,14 @@ pub fn nan_reduce(a: &Array, function: ReduceOp, axes: Option<&[usize]>, keepdim
         _ => return reduce(a, function, axes, keepdims),
     };
     let out = reduce(&without_nan(a, neutral)?, function, axes, keepdims)?;
-    if !matches!(function, ReduceOp::Min | ReduceOp::Max) {
-        return Ok(out);
-    }
-    // Nothing but NaN gives NaN.
+    let nothing = match function {
+        ReduceOp::Min | ReduceOp::Max => Scalar::Float(f64::NAN),
+        ReduceOp::ArgMin | ReduceOp::ArgMax => Scalar::Int(-1),
+        _ => return Ok(out),
+    };
     let list = resolve(a, axes, function.name())?;
-    let none = elementwise(ElementOp::Equal, &[(&restore(count_valid(a, &list)?, &list, keepdims)?).into(), Scalar::Int(0).into()])?;
-    elementwise(ElementOp::Where, &[(&none).into(), Scalar::Float(f64::NAN).into(), (&out).into()])
+    let none = elementwise(ElementOp::Equal, &[(&restore(count_valid(a, &list)?, a, &list, keepdims)?).into(), Scalar::Int(0).into()])?;
+    elementwise(ElementOp::Where, &[(&none).into(), nothing.into(), (&out).into()])
 }
 
 /// The mean of the elements that are not NaN.
@@ -153,5 +161,5 @@ pub fn nanmean(a: &Array, axes: Option<&[usize]>, keepdims: bool) -> Result<Arra
     let wide = if a.dtype().kind() == DTypeKind::Complex { DType::Complex128 } else { DType::Float64 };
     let sum = raw(&without_nan(a, 0.0)?, ReduceOp::Sum, &list, wide, "nanmean")?;
     let mean = elementwise(ElementOp::Divide, &[(&sum).into(), (&count_valid(a, &list)?).into()])?;
-    restore(astype(&mean, a.dtype())?, &list, keepdims)
+    restore(astype(&mean, a.dtype())?, a, &list, keepdims)
 }

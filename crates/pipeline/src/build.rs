@@ -61,12 +61,25 @@ pub(crate) fn fail<T>(span: &Range<usize>, message: impl Into<String>) -> Result
 }
 
 impl Value {
+    /// What it is, for messages.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Value::Array(_) => "an array".into(),
+            Value::Scalar(s) => s.to_string(),
+            Value::Str(t) => format!("the text \"{t}\""),
+            Value::List(_) => "a list".into(),
+            Value::Dataset(_) => "a group of arrays".into(),
+            Value::Slice(_) => "a slice".into(),
+            Value::None => "None".into(),
+        }
+    }
+
     /// As an operand of an element-wise function.
     pub(crate) fn operand(&self, span: &Range<usize>) -> Result<Operand, BuildError> {
         match self {
             Value::Array(a) => Ok(Operand::Array(a.clone())),
             Value::Scalar(s) => Ok(Operand::Scalar(*s)),
-            _ => fail(span, "an array or a number is needed here"),
+            _ => fail(span, format!("an array or a number is needed here, not {}", self.shown())),
         }
     }
 
@@ -75,14 +88,14 @@ impl Value {
         match self {
             Value::Array(a) => Ok(a.clone()),
             Value::Scalar(s) => chunkwise_ops::create::full(&[], *s, s.default_dtype(), None).map_err(at(span)),
-            _ => fail(span, "an array is needed here"),
+            _ => fail(span, format!("an array is needed here, not {}", self.shown())),
         }
     }
 
     pub(crate) fn int(&self, span: &Range<usize>) -> Result<i64, BuildError> {
         match self {
             Value::Scalar(Scalar::Int(v)) => i64::try_from(*v).or_else(|_| fail(span, "the number is too large")),
-            _ => fail(span, "an integer is needed here"),
+            _ => fail(span, format!("an integer is needed here, not {}", self.shown())),
         }
     }
 
@@ -179,8 +192,9 @@ fn binary(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Scope
     {
         return combined(op, &a, &b, span, scope);
     }
-    if op != BinaryOp::MatMul {
-        times::check(function(op), &[a, b], span)?;
+    match op {
+        BinaryOp::MatMul => times::check_function("matmul", &[a.clone(), b.clone()], &[], span)?,
+        _ => times::check(function(op), &[a, b], span)?,
     }
     combined(op, a, b, span, scope)
 }
@@ -195,7 +209,15 @@ fn combined(op: BinaryOp, a: &Value, b: &Value, span: &Range<usize>, scope: &Sco
         _ => {}
     }
     let function = function(op);
-    let out = apply(function, &[a.operand(span)?, b.operand(span)?], span, scope)?;
+    let out = apply(function, &[a.operand(span)?, b.operand(span)?], span, scope).map_err(|e| {
+        let inexact = |v: &Value| matches!(v, Value::Array(x) if x.dtype().is_inexact()) || matches!(v, Value::Scalar(Scalar::Float(_)));
+        let help = match op {
+            BinaryOp::BitXor => "powers are written x ** 2",
+            BinaryOp::BitAnd | BinaryOp::BitOr => "& and | are tighter than comparisons, which need parentheses: (a > 0) & (b > 0)",
+            _ => return e,
+        };
+        if e.help.is_none() && (inexact(a) || inexact(b)) { BuildError { help: Some(help.into()), ..e } } else { e }
+    })?;
     Ok(crate::functions::of_operator(function, &[a, b], out))
 }
 

@@ -106,7 +106,13 @@ pub(crate) fn coordinate(a: &Array, name: &str, span: &Range<usize>) -> Result<A
         None => {
             let names: Vec<&str> = a.coords().iter().map(|c| c.name.as_str()).collect();
             let has = if names.is_empty() { "it has none".into() } else { format!("it has {}", names.join(", ")) };
-            let help = Some(format!("only coordinates and methods can follow '.'; for a method write .{name}(…)"));
+            let help = match (crate::functions::instead(name), suggest(name, names.iter().copied())) {
+                _ if crate::functions::called(name).is_some() => format!("a method is called: write .{name}(…)"),
+                (Some(instead), _) => instead.into(),
+                (None, Some(near)) => format!("did you mean '{near}'?"),
+                (None, None) => "only coordinates, and methods with parentheses, can follow '.'".into(),
+            };
+            let help = Some(help);
             Err(BuildError { message: format!("the array has no coordinate '{name}'; {has}"), span: span.clone(), help })
         }
     }

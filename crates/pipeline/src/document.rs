@@ -4,17 +4,15 @@
 //! order of arrays. It stops at the first mistake, and says where in the file it is.
 
 mod outputs;
+mod spec;
 
 pub use outputs::ENCODING;
+pub use spec::Spec;
 
 use crate::node::{Data, Node, read};
 use crate::{Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, parse_expr, parser::RESERVED, suggest};
-use chunkwise_types::{ByteSize, StoreOptions, secret_field};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-
-/// Workers, at most: as many as a plan may have.
-const MAX_WORKERS: i128 = 4096;
 
 /// The format of a pipeline file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,31 +157,6 @@ pub struct Parameter {
     pub value: Spanned<ParameterValue>,
 }
 
-/// How to run.
-#[derive(Debug, Clone, Default)]
-pub struct Spec {
-    /// Memory a task may use.
-    pub allowed_mem: Option<Spanned<ByteSize>>,
-    /// Where intermediate arrays go.
-    pub work_dir: Option<Spanned<String>>,
-    /// False: every operation is a stage of its own (for debugging).
-    pub fuse: Option<bool>,
-    /// The executor's name.
-    pub executor: Option<Spanned<String>>,
-    /// Options of the executor.
-    pub executor_options: BTreeMap<String, String>,
-    /// How many workers.
-    pub workers: Option<Spanned<usize>>,
-    /// How object stores are reached, by URL prefix.
-    pub storage: BTreeMap<String, StoreOptions>,
-    /// Whether inputs that say nothing of it are unpacked by the CF conventions; they are if this says nothing either.
-    pub decode_cf: Option<bool>,
-    /// What becomes of elements whose labels are not in every operand: exact, inner, outer, left or override.
-    pub join: Option<Spanned<String>>,
-    /// Whether small chunks of outputs are joined, where none are asked for; they are if this says nothing.
-    pub join_chunks: Option<bool>,
-}
-
 /// A checked pipeline file.
 #[derive(Debug, Clone)]
 pub struct Document {
@@ -232,13 +205,38 @@ impl Document {
             return Ok(());
         }
         let known = suggest(name, self.parameters.iter().map(|p| p.name.value.as_str()));
-        Err(self.error(0..0, format!("there is no parameter named '{name}'"), "in this file").with_help_opt(did_you_mean(known)))
+        let all: Vec<&str> = self.parameters.iter().map(|p| p.name.value.as_str()).collect();
+        let help = did_you_mean(known).unwrap_or_else(|| match all.is_empty() {
+            true => "the file has no parameters; what is set must be there, under `parameters`".into(),
+            false => format!("the parameters are {}", all.join(", ")),
+        });
+        Err(self.error(0..0, format!("there is no parameter named '{name}'"), "in this file").with_help(help))
     }
 
     fn bad_parameter(&self, name: &str, value: &str) -> PipelineError {
         let span = self.parameters.iter().find(|p| p.name.value == name).map_or(0..0, |p| p.value.span.clone());
         self.error(span, format!("'{value}' is not a number"), format!("'{name}' is a number"))
     }
+}
+
+/// The key that is meant by what other programs call it.
+fn other_word(word: &str, known: &[&str]) -> Option<String> {
+    let meant = match word {
+        "path" | "file" | "location" | "store" | "href" => "url",
+        "attrs" | "metadata" => "attributes",
+        "expr" | "expression" | "value" | "data" => "array",
+        "compression" => "codec",
+        "dimensions" | "dim_names" => "dims",
+        "memory" | "mem" | "max_mem" | "memory_limit" => "allowed_mem",
+        "tmp" | "temp" | "temporary" | "tmp_dir" | "scratch" => "work_dir",
+        "threads" | "cores" | "n_workers" | "cpus" => "workers",
+        "variables" | "vars" | "params" | "constants" => "parameters",
+        "sources" | "data_in" => "inputs",
+        "targets" | "results" | "write" => "outputs",
+        "expressions" | "steps" | "compute" => "arrays",
+        _ => return None,
+    };
+    known.contains(&meant).then(|| meant.to_string())
 }
 
 fn did_you_mean(suggestion: Option<String>) -> Option<String> {
@@ -301,9 +299,18 @@ pub fn parse_document(text: &str, format: Format) -> Result<Document, PipelineEr
                 ["dim", "axis", "dims"].into_iter().find(|a| before.strip_suffix('=').is_some_and(|b| b.trim_end().ends_with(a)));
             let help = match name {
                 _ if argument.is_some() => argument.map(|a| format!("names of dimensions are in quotes: {a}=\"{name}\"")),
+                "time" | "lat" | "lon" | "latitude" | "longitude" | "level" => Some(format!(
+                    "a coordinate is reached through its array, such as x.{name}; the name of a dimension is in quotes: \"{name}\""
+                )),
+                _ if text.get(place.end..).is_some_and(|after| after.starts_with(".zarr")) => {
+                    Some("expressions name inputs and arrays, not places; a store is read as an input, under `inputs`".into())
+                }
                 "np" | "numpy" | "xr" | "xp" | "da" => Some(format!("functions need no prefix: write mean(x), not {name}.mean(x)")),
                 n if n.parse::<chunkwise_types::DType>().is_ok() => Some(format!("write a dtype as text: \"{n}\"")),
-                _ => did_you_mean(suggest(name, names.keys().map(String::as_str))),
+                _ => did_you_mean(suggest(name, names.keys().map(String::as_str))).or_else(|| {
+                    let input = &d.inputs.first()?.name.value;
+                    Some(format!("if it is a variable of a group, write the name of the group before it: {input}.{name}"))
+                }),
             };
             return Err(r.error(&place, format!("'{name}' is not defined"), "not an input, array or parameter").with_help_opt(help));
         }
@@ -338,7 +345,11 @@ fn order(d: &Document) -> Result<Vec<usize>, PipelineError> {
                 let mut cycle: Vec<&str> = stack[from..].iter().map(|(k, _)| d.arrays[*k].name.value.as_str()).collect();
                 cycle.push(&d.arrays[j].name.value);
                 let message = format!("arrays depend on each other: {}", cycle.join(" → "));
-                return Err(d.error(d.arrays[j].name.span.clone(), message, "part of a cycle"));
+                let help = match cycle.len() {
+                    2 => "an array cannot be computed from itself: give the result another name",
+                    _ => "one of them must be computed without the others",
+                };
+                return Err(d.error(d.arrays[j].name.span.clone(), message, "part of a cycle").with_help(help));
             }
             stack.push((j, 0));
         }
@@ -389,7 +400,8 @@ impl Reader<'_> {
         for (k, v) in self.map(node, what)? {
             let Some(key) = known.iter().find(|n| **n == k.raw) else {
                 let empty = out.last().filter(|(_, v)| v.data == Data::Null).map(|(above, _)| *above);
-                let help = match (suggest(&k.raw, known.iter().copied()), empty) {
+                let near = suggest(&k.raw, known.iter().copied()).or_else(|| other_word(&k.raw, known));
+                let help = match (near, empty) {
                     (Some(s), _) => format!("did you mean '{s}'?"),
                     (None, Some(above)) => {
                         format!("indent it by two spaces more if it belongs to '{above}'; known keys: {}", known.join(", "))
@@ -433,8 +445,11 @@ impl Reader<'_> {
         if matches!(node.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
             let e = self.wrong(node, "an expression", "text");
             let written = self.text.get(node.span.clone()).unwrap_or_default().trim();
-            return Err(e.with_help(match node.data {
+            return Err(e.with_help(match &node.data {
                 Data::Null => "write an expression after the colon, such as mean(x)".to_string(),
+                Data::Map(m) if m.iter().any(|(_, v)| v.data != Data::Null) => {
+                    "an array is its expression alone, `name: mean(x)`; keys such as chunks belong to outputs".into()
+                }
                 _ if written.starts_with(['[', '{']) && !written.contains('\n') => {
                     format!("put an expression that begins with [ or {{ in quotes: {}", quoted(written))
                 }
@@ -450,7 +465,10 @@ impl Reader<'_> {
 
     fn input(&self, name: Spanned<String>, node: &Node) -> Result1<Input> {
         if !matches!(node.data, Data::Map(_)) {
-            return Ok(Input { name, url: self.string(node, "the location of an input")?, decode_cf: None });
+            let url = self
+                .string(node, "the location of an input")
+                .map_err(|e| e.with_help("write a path or a URL, such as `ds: data/winds.zarr`"))?;
+            return Ok(Input { name, url, decode_cf: None });
         }
         let (mut url, mut decode_cf) = (None, None);
         for (key, v) in self.fields(node, &["url", "decode_cf"], "an input")? {
@@ -474,110 +492,10 @@ impl Reader<'_> {
         Ok(Spanned::new(value, node.span.clone()))
     }
 
-    fn spec(&self, node: &Node) -> Result1<Spec> {
-        let mut spec = Spec::default();
-        const KNOWN: [&str; 10] =
-            ["allowed_mem", "work_dir", "executor", "executor_options", "workers", "fuse", "storage", "decode_cf", "join", "join_chunks"];
-        for (key, v) in self.fields(node, &KNOWN, "'spec'")? {
-            match key {
-                "allowed_mem" => {
-                    let size =
-                        v.raw.parse().map_err(|e: chunkwise_types::ByteSizeError| self.error(&v.span, e.to_string(), "this size"))?;
-                    spec.allowed_mem = Some(Spanned::new(size, v.span.clone()));
-                }
-                "fuse" => spec.fuse = Some(self.flag(v, "'fuse'")?),
-                "decode_cf" => spec.decode_cf = Some(self.flag(v, "'decode_cf'")?),
-                "join_chunks" => spec.join_chunks = Some(self.flag(v, "'join_chunks'")?),
-                "join" => spec.join = Some(self.string(v, "'join'")?),
-                "storage" => {
-                    for (prefix, options) in self.map(v, "'storage'")? {
-                        spec.storage.insert(prefix.raw.clone(), self.store_options(prefix, options)?);
-                    }
-                }
-                "work_dir" => spec.work_dir = Some(self.string(v, "'work_dir'")?),
-                "executor" => spec.executor = Some(self.string(v, "'executor'")?),
-                "executor_options" => spec.executor_options = self.executor_options(v)?,
-                _ => match v.data {
-                    Data::Int(n @ 1..=MAX_WORKERS) => spec.workers = Some(Spanned::new(n as usize, v.span.clone())),
-                    _ => return Err(self.error(&v.span, format!("'workers' must be an integer from 1 to {MAX_WORKERS}"), "this value")),
-                },
-            }
-        }
-        Ok(spec)
-    }
-
     fn flag(&self, node: &Node, what: &str) -> Result1<bool> {
         match node.data {
             Data::Bool(b) => Ok(b),
             _ => Err(self.wrong(node, what, "true or false")),
         }
-    }
-
-    /// Which of them a pipeline may set is said by the executor.
-    fn executor_options(&self, node: &Node) -> Result1<BTreeMap<String, String>> {
-        let mut out = BTreeMap::new();
-        for (key, v) in self.map(node, "'executor_options'")? {
-            if matches!(v.data, Data::Map(_) | Data::Seq(_) | Data::Null) {
-                return Err(self.wrong(v, &format!("'{}'", key.raw), "text or a number"));
-            }
-            if out.insert(key.raw.clone(), v.raw.clone()).is_some() {
-                return Err(self.error(&key.span, format!("the key '{}' is given twice", key.raw), "given again here"));
-            }
-        }
-        Ok(out)
-    }
-
-    fn store_options(&self, prefix: &Node, node: &Node) -> Result1<StoreOptions> {
-        const KNOWN: [&str; 11] = [
-            "endpoint",
-            "region",
-            "path_style",
-            "anonymous",
-            "allow_http",
-            "profile",
-            "account",
-            "timeout",
-            "connect_timeout",
-            "retries",
-            "connections",
-        ];
-        for (key, _) in self.map(node, "the options of a store")? {
-            if let Some(problem) = secret_field(&key.raw).filter(|_| !KNOWN.contains(&key.raw.as_str())) {
-                return Err(self.error(&key.span, problem, "this key"));
-            }
-        }
-        let mut o = StoreOptions::default();
-        for (key, v) in self.fields(node, &KNOWN, "the options of a store")? {
-            let what = format!("'{key}'");
-            let text = || self.string(v, &what).map(|s| Some(s.value));
-            let flag = || match v.data {
-                Data::Bool(b) => Ok(Some(b)),
-                _ => Err(self.wrong(v, &what, "true or false")),
-            };
-            let seconds = || match v.data {
-                Data::Int(n) => Ok(Some(n as f64)),
-                Data::Float(f) => Ok(Some(f)),
-                _ => Err(self.wrong(v, &what, "a number of seconds")),
-            };
-            let count = || match v.data {
-                Data::Int(n) if u32::try_from(n).is_ok() => Ok(u32::try_from(n).ok()),
-                _ => Err(self.wrong(v, &what, "an integer of at least 0")),
-            };
-            match key {
-                "endpoint" => o.endpoint = text()?,
-                "region" => o.region = text()?,
-                "path_style" => o.path_style = flag()?,
-                "anonymous" => o.anonymous = flag()?,
-                "allow_http" => o.allow_http = flag()?,
-                "profile" => o.profile = text()?,
-                "account" => o.account = text()?,
-                "timeout" => o.timeout = seconds()?,
-                "connect_timeout" => o.connect_timeout = seconds()?,
-                "retries" => o.retries = count()?,
-                _ => o.connections = count()?,
-            }
-        }
-        o.check(&prefix.raw).map_err(|e| self.error(&prefix.span, e, "these options"))?;
-        Ok(o)
     }
 }

@@ -1,4 +1,4 @@
-//! The functions of the expression language: one table for dispatch, suggestions and help.
+//! The functions of the expression language.
 
 mod args;
 mod attributes;
@@ -6,6 +6,7 @@ mod elsewhere;
 mod groups;
 mod products;
 pub(crate) mod selection;
+mod table;
 pub(crate) mod times;
 mod windows;
 
@@ -16,143 +17,10 @@ use chunkwise_kernels::{Distribution, ElementOp, ReduceOp};
 use chunkwise_ops::align::by_label;
 use chunkwise_ops::{Array, create, elementwise, index, manipulate, reduce};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType, Scalar};
+pub use elsewhere::instead;
 use std::ops::Range;
-
-/// Functions besides the element-wise ones, with their arguments.
-pub const FUNCTIONS: &[(&str, &str)] = &[
-    ("all", "all(x, dim=None, keepdims=False)"),
-    ("any", "any(x, dim=None, keepdims=False)"),
-    ("arange", "arange(start, stop, step=1, dtype=None, chunks=None)"),
-    ("argmax", "argmax(x, dim=None, keepdims=False)"),
-    ("argmin", "argmin(x, dim=None, keepdims=False)"),
-    ("astype", "astype(x, \"float32\")"),
-    ("broadcast_to", "broadcast_to(x, shape)"),
-    ("clip", "clip(x, low, high)"),
-    ("concat", "concat([x, y], axis=0)"),
-    ("convolve", "convolve(x, weights, dim=None, mode=\"none\", value=0)"),
-    ("count_nonzero", "count_nonzero(x, dim=None, keepdims=False)"),
-    ("diff", "diff(x, n=1, axis=-1)"),
-    ("einsum", "einsum(\"ij,jk->ik\", x, y, ...)"),
-    ("expand_dims", "expand_dims(x, axis)"),
-    ("eye", "eye(n, m=None, k=0, dtype=\"float64\", chunks=None)"),
-    ("flip", "flip(x, dim=None)"),
-    ("full", "full(shape, value, dtype=None, chunks=None)"),
-    ("groupby_all", "groupby_all(x, \"time.month\") or groupby_all(x, labels, axis=0)"),
-    ("groupby_any", "groupby_any(x, \"time.month\") or groupby_any(x, labels, axis=0)"),
-    ("groupby_count", "groupby_count(x, \"time.month\") or groupby_count(x, labels, axis=0)"),
-    ("groupby_max", "groupby_max(x, \"time.month\", skipna=True) or groupby_max(x, labels, axis=0)"),
-    ("groupby_mean", "groupby_mean(x, \"time.month\", skipna=True) or groupby_mean(x, labels, axis=0)"),
-    ("groupby_min", "groupby_min(x, \"time.month\", skipna=True) or groupby_min(x, labels, axis=0)"),
-    ("groupby_prod", "groupby_prod(x, \"time.month\", skipna=True) or groupby_prod(x, labels, axis=0)"),
-    ("groupby_std", "groupby_std(x, \"time.month\", correction=0, skipna=True) or groupby_std(x, labels, axis=0)"),
-    ("groupby_sum", "groupby_sum(x, \"time.month\", skipna=True) or groupby_sum(x, labels, axis=0)"),
-    ("groupby_var", "groupby_var(x, \"time.month\", correction=0, skipna=True) or groupby_var(x, labels, axis=0)"),
-    ("isel", "isel(x, time=0, lat=2:8)"),
-    ("linspace", "linspace(start, stop, num, endpoint=True, chunks=None)"),
-    ("lookup", "lookup(climatology, \"time.month\", like=None) or lookup(x, labels, axis=0)"),
-    ("matmul", "matmul(x, y)"),
-    ("max", "max(x, dim=None, keepdims=False, skipna=None)"),
-    ("mean", "mean(x, dim=None, keepdims=False, skipna=None)"),
-    ("min", "min(x, dim=None, keepdims=False, skipna=None)"),
-    ("moving_max", "moving_max(x, time=5, mode=\"none\", value=0) or moving_max(x, 5, axis=0)"),
-    ("moving_mean", "moving_mean(x, time=5, mode=\"none\", value=0) or moving_mean(x, 5, axis=0)"),
-    ("moving_min", "moving_min(x, time=5, mode=\"none\", value=0) or moving_min(x, 5, axis=0)"),
-    ("moving_sum", "moving_sum(x, time=5, mode=\"none\", value=0) or moving_sum(x, 5, axis=0)"),
-    ("nanmax", "nanmax(x, dim=None, keepdims=False)"),
-    ("nanmean", "nanmean(x, dim=None, keepdims=False)"),
-    ("nanmin", "nanmin(x, dim=None, keepdims=False)"),
-    ("nanprod", "nanprod(x, dim=None, keepdims=False)"),
-    ("nanstd", "nanstd(x, dim=None, correction=0, keepdims=False)"),
-    ("nansum", "nansum(x, dim=None, keepdims=False)"),
-    ("nanvar", "nanvar(x, dim=None, correction=0, keepdims=False)"),
-    ("ones", "ones(shape, dtype=\"float64\", chunks=None)"),
-    ("outer", "outer(x, y)"),
-    ("pad", "pad(x, [[before, after], ...], mode=\"constant\", value=0)"),
-    ("permute_dims", "permute_dims(x, axes)"),
-    ("prod", "prod(x, dim=None, keepdims=False, skipna=None)"),
-    ("qr_q", "qr_q(x)"),
-    ("qr_r", "qr_r(x)"),
-    ("random", "random(shape, seed=0, distribution=\"uniform\", dtype=\"float64\", chunks=None)"),
-    ("rechunk", "rechunk(x, time=-1, lat=10)"),
-    ("repeat", "repeat(x, times, axis=None)"),
-    ("resample_all", "resample_all(x, time=\"1M\")"),
-    ("resample_any", "resample_any(x, time=\"1M\")"),
-    ("resample_count", "resample_count(x, time=\"1M\")"),
-    ("resample_max", "resample_max(x, time=\"1M\", skipna=True)"),
-    ("resample_mean", "resample_mean(x, time=\"1M\", skipna=True)"),
-    ("resample_min", "resample_min(x, time=\"1M\", skipna=True)"),
-    ("resample_prod", "resample_prod(x, time=\"1M\", skipna=True)"),
-    ("resample_std", "resample_std(x, time=\"1M\", correction=0, skipna=True)"),
-    ("resample_sum", "resample_sum(x, time=\"1M\", skipna=True)"),
-    ("resample_var", "resample_var(x, time=\"1M\", correction=0, skipna=True)"),
-    ("reshape", "reshape(x, shape)"),
-    ("roll", "roll(x, shift, axis=0)"),
-    ("sel", "sel(x, time=\"2019-06\", lat=10.0:20.0, method=None, tolerance=None)"),
-    ("squeeze", "squeeze(x, axis)"),
-    ("stack", "stack([x, y], axis=0)"),
-    ("std", "std(x, dim=None, correction=0, keepdims=False, skipna=None)"),
-    ("stencil", "stencil(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], dim=None, mode=\"none\", value=0)"),
-    ("sum", "sum(x, dim=None, keepdims=False, skipna=None)"),
-    ("take", "take(x, indices, axis=0)"),
-    ("tensordot", "tensordot(x, y, axes=2)"),
-    ("tile", "tile(x, [2, 3])"),
-    ("var", "var(x, dim=None, correction=0, keepdims=False, skipna=None)"),
-    ("vecdot", "vecdot(x, y, axis=-1)"),
-    ("zeros", "zeros(shape, dtype=\"float64\", chunks=None)"),
-];
-
-/// Names of NumPy for functions of the standard.
-const ALIASES: &[(&str, &str)] = &[
-    ("absolute", "abs"),
-    ("arccos", "acos"),
-    ("arcsin", "asin"),
-    ("arctan", "atan"),
-    ("arctan2", "atan2"),
-    ("arccosh", "acosh"),
-    ("arcsinh", "asinh"),
-    ("arctanh", "atanh"),
-    ("mod", "remainder"),
-    ("power", "pow"),
-    ("concatenate", "concat"),
-    ("transpose", "permute_dims"),
-    ("conjugate", "conj"),
-    ("invert", "bitwise_invert"),
-    ("true_divide", "divide"),
-    ("left_shift", "bitwise_left_shift"),
-    ("right_shift", "bitwise_right_shift"),
-];
-
-/// How a function is called; `None` if there is none of this name.
-///
-/// ```
-/// assert!(chunkwise_pipeline::called("transpose").is_some_and(|s| s.starts_with("permute_dims(x, axes)")));
-/// assert_eq!(chunkwise_pipeline::called("hypot"), Some("hypot(x, y)".into()));
-/// assert_eq!(chunkwise_pipeline::called("mena"), None);
-/// ```
-pub fn called(name: &str) -> Option<String> {
-    let alias = ALIASES.iter().find(|(a, _)| *a == name).map(|(_, n)| *n);
-    let own = alias.unwrap_or(name);
-    let element = || ElementOp::ALL.iter().find(|op| op.name() == own);
-    let arguments = ["x", "y", "z"];
-    let text = match FUNCTIONS.iter().find(|(n, _)| *n == own) {
-        Some((_, s)) => (*s).to_string(),
-        None => match element()? {
-            ElementOp::Where => "where(condition, x, y)".into(),
-            op => format!("{own}({})", arguments[..op.arity().min(3)].join(", ")),
-        },
-    };
-    Some(alias.map_or_else(|| text.clone(), |_| format!("{text}   ({name} is another name of it)")))
-}
-
-/// The function whose name is most like a word.
-pub fn like(word: &str) -> Option<String> {
-    let all = FUNCTIONS.iter().map(|(n, _)| *n).chain(ElementOp::ALL.iter().map(|op| op.name()));
-    crate::suggest(word, all)
-}
-
-fn signature(name: &str) -> String {
-    FUNCTIONS.iter().find(|(n, _)| *n == name).map_or_else(|| format!("{name}(x, ...)"), |(_, s)| (*s).to_string())
-}
+use table::{ALIASES, operands, signature};
+pub use table::{FUNCTIONS, called, like};
 
 /// Applies a function by name.
 pub(crate) fn call(
@@ -166,7 +34,8 @@ pub(crate) fn call(
     let name = ALIASES.iter().find(|(a, _)| *a == name).map_or(name, |(_, n)| n);
     let element = ElementOp::ALL.iter().find(|op| op.name() == name);
     if element.is_none() && !FUNCTIONS.iter().any(|(n, _)| *n == name) {
-        let help = elsewhere::instead(name).map(String::from).or_else(|| like(name).map(|s| format!("did you mean '{s}'?")));
+        let near = || like(name).map_or("`chunkwise functions` lists them all".into(), |s| format!("did you mean '{s}'?"));
+        let help = Some(elsewhere::instead(name).map_or_else(near, String::from));
         return Err(BuildError { message: format!("there is no function '{name}'"), span: name_span.clone(), help });
     }
     // Dtype names may be written without quotes in other tools; here they are texts.
@@ -186,7 +55,7 @@ pub(crate) fn call(
         if lifted && !restrict(name, &mut values, &mut named) {
             return Ok(values.swap_remove(0));
         }
-        apply_to(name, element, values, named, span, scope)
+        apply_to(element, Args::new(name, values, named, span, (args, kwargs)), scope)
     })
 }
 
@@ -198,7 +67,7 @@ fn reduces(name: &str) -> bool {
 
 /// Functions whose named arguments are dimensions, but for these options.
 fn takes_dims(name: &str) -> bool {
-    name == "isel" || name == "sel" || name.starts_with("resample_") || name.starts_with("moving_")
+    ["isel", "sel", "rechunk"].contains(&name) || name.starts_with("resample_") || name.starts_with("moving_")
 }
 
 const OPTIONS: [&str; 9] = ["method", "tolerance", "skipna", "correction", "ddof", "mode", "value", "dim", "axis"];
@@ -212,8 +81,10 @@ fn dims_of<'a>(name: &str, values: &'a [Value], named: &'a [(String, Value)]) ->
             _ => Vec::new(),
         }
     }
-    let mut out: Vec<&str> = named.iter().filter(|(n, _)| n == "dim" || n == "axis").flat_map(|(_, v)| texts(v)).collect();
-    if reduces(name) {
+    // Those of new dimensions are not there yet.
+    let old = |n: &str| (n == "dim" || n == "axis") && name != "expand_dims" && name != "stack";
+    let mut out: Vec<&str> = named.iter().filter(|(n, _)| old(n)).flat_map(|(_, v)| texts(v)).collect();
+    if reduces(name) || name == "squeeze" {
         out.extend(values.get(1).into_iter().flat_map(texts));
     }
     if takes_dims(name) {
@@ -250,18 +121,18 @@ fn restrict(name: &str, values: &mut [Value], named: &mut Vec<(String, Value)>) 
     true
 }
 
-fn apply_to(
-    name: &str,
-    element: Option<&ElementOp>,
-    values: Vec<Value>,
-    named: Vec<(String, Value)>,
-    span: &Range<usize>,
-    scope: &Scope<'_>,
-) -> Result<Value, BuildError> {
+fn apply_to(element: Option<&ElementOp>, mut a: Args<'_>, scope: &Scope<'_>) -> Result<Value, BuildError> {
+    let (name, span) = (a.function, a.span);
     if let Some(op) = element {
-        let mut a = Args { function: name, values, named, span };
-        let values = std::mem::take(&mut a.values);
+        // By position, then by name, as they are printed.
+        let mut values = std::mem::take(&mut a.values);
+        let more: Vec<Value> = operands(*op).iter().skip(values.len()).map_while(|n| a.get(usize::MAX, n)).collect();
+        values.extend(more);
         a.done()?;
+        if values.len() != op.arity() {
+            let many = if op.arity() == 1 { "1 argument".into() } else { format!("{} arguments", op.arity()) };
+            return fail(span, format!("{name}() takes {many}, not {}; it is called as {}", values.len(), signature(name)));
+        }
         if let ([x, y], true) = (&values[..], elementwise::compares(*op))
             && let Some((x, y)) = selection::dates(x, y, span)?
         {
@@ -278,8 +149,8 @@ fn apply_to(
             out => out,
         });
     }
-    let carried = attributes::carried(name, &values, &named);
-    let mut a = Args { function: name, values, named, span };
+    times::check_function(name, &a.values, &a.named, span)?;
+    let carried = attributes::carried(name, &a.values, &a.named);
     let out = match name {
         "rechunk" => rechunk(&mut a)?,
         _ if name.starts_with("groupby_") => groups::grouped(&mut a, scope)?,
@@ -317,14 +188,14 @@ fn reduction(name: &str) -> Option<ReduceOp> {
 }
 
 /// Whether a reduction leaves NaN out: by its name, or as `skipna=` says, or as is usual for the array.
-fn skips_nan(a: &mut Args<'_>, x: &Array) -> Result<bool, BuildError> {
+fn skips_nan(a: &mut Args<'_>, position: usize, x: &Array) -> Result<bool, BuildError> {
     if a.function.starts_with("nan") {
         return Ok(true);
     }
-    match a.get(usize::MAX, "skipna") {
-        None | Some(Value::None) => Ok(reduce::skipna_default(x)),
+    match a.optional(position, "skipna") {
+        None => Ok(reduce::skipna_default(x)),
         Some(Value::Scalar(Scalar::Bool(skip))) => Ok(skip),
-        Some(_) => fail(a.span, "'skipna' must be True, False or None"),
+        Some(v) => fail(&a.here, format!("'skipna' must be True, False or None, not {}", v.shown())),
     }
 }
 
@@ -334,8 +205,8 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     if let Some(op) = reduction(name.strip_prefix("nan").unwrap_or(name)) {
         let x = a.array(0, "x")?;
         let (axes, keep) = (a.axes(&x, 1)?, a.flag(2, "keepdims", false)?);
-        let values = matches!(op, ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max);
-        let skip = values && skips_nan(a, &x)?;
+        let truth = matches!(op, ReduceOp::Any | ReduceOp::All | ReduceOp::CountNonzero);
+        let skip = !truth && skips_nan(a, 3, &x)?;
         let f = if skip { reduce::nan_reduce } else { reduce::reduce };
         return f(&x, op, axes.as_deref(), keep).map_err(at(span));
     }
@@ -343,14 +214,14 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
         "mean" | "nanmean" => {
             let x = a.array(0, "x")?;
             let (axes, keep) = (a.axes(&x, 1)?, a.flag(2, "keepdims", false)?);
-            let f = if skips_nan(a, &x)? { reduce::nanmean } else { reduce::mean };
+            let f = if skips_nan(a, 3, &x)? { reduce::nanmean } else { reduce::mean };
             f(&x, axes.as_deref(), keep)
         }
         "var" | "std" | "nanvar" | "nanstd" => {
             let x = a.array(0, "x")?;
-            let (axes, correction, keep) = (a.axes(&x, 1)?, a.float(2, "correction", 0.0)?, a.flag(3, "keepdims", false)?);
+            let (axes, correction, keep) = (a.axes(&x, 1)?, a.correction(2)?, a.flag(3, "keepdims", false)?);
             let f = if name.ends_with("var") { reduce::var } else { reduce::std };
-            f(&x, axes.as_deref(), correction, keep, skips_nan(a, &x)?)
+            f(&x, axes.as_deref(), correction, keep, skips_nan(a, 4, &x)?)
         }
         "astype" => {
             let x = a.array(0, "x")?;
@@ -359,10 +230,7 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
         }
         "clip" => {
             let x = a.array(0, "x")?;
-            let mut bound = |i, n| match a.get(i, n) {
-                None | Some(Value::None) => Ok(None),
-                Some(v) => v.operand(span).map(Some),
-            };
+            let mut bound = |i, n| a.optional(i, n).map(|v| v.operand(&a.here)).transpose();
             let (low, high) = (bound(1, "low")?, bound(2, "high")?);
             elementwise::clip(&x, low, high)
         }
@@ -383,7 +251,7 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
             };
             let default = if name == "full" { value.default_dtype() } else { DType::Float64 };
             let dtype = a.dtype(if name == "full" { 2 } else { 1 })?.unwrap_or(default);
-            create::full(&shape, value, dtype, a.chunks()?.as_deref())
+            create::full(&shape, value, dtype, a.chunks(if name == "full" { 3 } else { 2 })?.as_deref())
         }
         "arange" | "linspace" => {
             let mut number = |i, n| match a.get(i, n) {
@@ -393,26 +261,29 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
             };
             let (first, second, third) =
                 (number(0, "start")?, number(1, "stop")?, number(2, if name == "arange" { "step" } else { "num" })?);
-            let Some(first) = first else { return fail(span, format!("it is called as {}", signature(name))) };
-            let (start, stop) = second.map_or((Scalar::Int(0), first), |s| (first, s));
+            let (start, stop) = match (first, second) {
+                (Some(start), Some(stop)) => (start, stop),
+                (Some(stop), None) | (None, Some(stop)) if name == "arange" => (Scalar::Int(0), stop),
+                _ => return fail(span, format!("{name}() needs where to start and where to stop; it is called as {}", signature(name))),
+            };
             if name == "arange" {
-                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(3)?, a.chunks()?.as_deref())
+                create::arange(start, stop, third.unwrap_or(Scalar::Int(1)), a.dtype(3)?, a.chunks(4)?.as_deref())
             } else {
                 let num = match third.unwrap_or(Scalar::Int(50)) {
                     Scalar::Int(n) => u64::try_from(n).ok(),
                     _ => None,
                 };
                 let Some(num) = num else { return fail(span, "'num' must be an integer that is not negative") };
-                create::linspace(start, stop, num, a.flag(3, "endpoint", true)?, a.chunks()?.as_deref())
+                create::linspace(start, stop, num, a.flag(3, "endpoint", true)?, a.chunks(4)?.as_deref())
             }
         }
         "eye" => {
-            let n = a.int(0, "n", 0)?;
-            let (m, k) = (a.int(1, "m", n)?, a.int(2, "k", 0)?);
+            let n = a.need(0, "n")?.int(span)?;
+            let (m, k) = (a.optional(1, "m").map_or(Ok(n), |v| v.int(span))?, a.int(2, "k", 0)?);
             if n < 0 || m < 0 {
                 return fail(span, "lengths must not be negative");
             }
-            create::eye(n as u64, m as u64, k, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::eye(n as u64, m as u64, k, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks(4)?.as_deref())
         }
         "random" => {
             let shape = a.need(0, "shape")?;
@@ -423,16 +294,25 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
                 Some("normal") => Distribution::Normal,
                 Some(other) => return fail(span, format!("there is no distribution '{other}'; there are uniform and normal")),
             };
-            create::random(&shape, seed, kind, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks()?.as_deref())
+            create::random(&shape, seed, kind, a.dtype(3)?.unwrap_or(DType::Float64), a.chunks(4)?.as_deref())
         }
         "concat" | "stack" => {
             let Value::List(items) = a.need(0, "arrays")? else { return fail(span, format!("{name}() takes a list of arrays")) };
             let arrays = items.iter().map(|v| v.array(span)).collect::<Result<Vec<_>, _>>()?;
-            let Some(first) = arrays.first() else { return fail(span, "at least one array is needed") };
-            let axis = a.axis(first, 1, 0, usize::from(name == "stack"))?;
-            let along = if name == "concat" { first.dims()[axis].clone() } else { None };
-            let arrays = by_label(name, arrays, along.as_deref(), scope.join).map_err(at(span))?;
-            if name == "concat" { manipulate::concat(&arrays, axis) } else { manipulate::stack(&arrays, axis) }
+            let Some(first) = arrays.first().cloned() else { return fail(span, "at least one array is needed") };
+            if name == "stack" {
+                let (axis, dim) = a.new_axis(&first, 1)?;
+                let arrays = by_label(name, arrays, None, scope.join).map_err(at(span))?;
+                return dim
+                    .map_or_else(|| manipulate::stack(&arrays, axis), |d| manipulate::stack_named(&arrays, axis, &d))
+                    .map_err(at(span));
+            }
+            let axis = a.axis(&first, 1, 0, 0).map_err(|e| match e.message.starts_with("there is no dimension") {
+                true => BuildError { help: Some("stack([x, y], dim=\"a name\") puts arrays along a new dimension".into()), ..e },
+                false => e,
+            })?;
+            let arrays = by_label(name, arrays, first.dims()[axis].as_deref(), scope.join).map_err(at(span))?;
+            manipulate::concat(&arrays, axis)
         }
         "diff" => {
             let x = a.array(0, "x")?;
@@ -443,16 +323,28 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
         "expand_dims" | "squeeze" | "take" | "roll" => {
             let x = a.array(0, "x")?;
             match name {
-                "expand_dims" => manipulate::expand_dims(&x, a.axis(&x, 1, 0, 1)?),
-                "squeeze" => manipulate::squeeze(&x, a.axis(&x, 1, 0, 0)?),
+                "expand_dims" => match a.new_axis(&x, 1)? {
+                    (axis, Some(dim)) => manipulate::expand_dims_named(&x, axis, &dim),
+                    (axis, None) => manipulate::expand_dims(&x, axis),
+                },
+                "squeeze" => {
+                    let short = || (0..x.rank()).filter(|&i| x.shape()[i] == 1).collect();
+                    let mut axes: Vec<usize> = a.axes(&x, 1)?.unwrap_or_else(short);
+                    axes.sort_unstable();
+                    axes.dedup();
+                    axes.into_iter().rev().try_fold(x, |x, axis| manipulate::squeeze(&x, axis))
+                }
                 "take" => {
                     let list = a.need(1, "indices")?.ints(span)?;
                     index::take(&x, &list, a.axis(&x, 2, 0, 0)?)
                 }
                 _ => {
                     let shifts = a.need(1, "shift")?.ints(span)?;
+                    // NumPy's axis=None rolls the flattened array, which is another thing.
+                    let none = matches!(a.values.get(2), Some(Value::None)) || a.named.iter().any(|(_, v)| matches!(v, Value::None));
                     let axes = match a.axes(&x, 2)? {
                         Some(axes) => axes,
+                        None if none => return fail(span, "roll() needs an axis; reshape(x, [-1]) makes one of all"),
                         None => (0..x.rank().min(1)).collect(),
                     };
                     if shifts.len() != axes.len() && shifts.len() != 1 {
@@ -469,7 +361,7 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
         }
         "permute_dims" => {
             let x = a.array(0, "x")?;
-            let axes = match a.get(1, "axes") {
+            let axes = match a.optional(1, "axes") {
                 None => (0..x.rank()).rev().collect(),
                 Some(Value::List(items)) => items.iter().map(|v| a.axis_of(&x, v, 0)).collect::<Result<Vec<_>, _>>()?,
                 Some(_) => return fail(span, "'axes' must be a list"),
@@ -514,6 +406,7 @@ fn plain(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
 fn rechunk(a: &mut Args<'_>) -> Result<Array, BuildError> {
     let x = a.array(0, "x")?;
     let mut grid = x.chunks().clone();
+    a.whole();
     for (dim, v) in std::mem::take(&mut a.named) {
         let axis = a.axis_of(&x, &Value::Str(dim), 0)?;
         let (n, size) = (x.shape()[axis], v.int(a.span)?);

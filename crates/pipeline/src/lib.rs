@@ -26,5 +26,5 @@ pub use build::{BuildError, Scope, Value, build_expr};
 pub use dataset::Dataset;
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};
-pub use functions::{FUNCTIONS, called, like};
+pub use functions::{FUNCTIONS, called, instead, like};
 pub use parser::parse_expr;

@@ -143,6 +143,7 @@ impl<'t> Text<'t> {
         let block = |v: &str| v[1..].chars().all(|c| c.is_ascii_digit() || c == '+' || c == '-');
         let why = match first {
             c if SPECIAL.contains(c) => format!("a value that begins with {c} must be in quotes"),
+            '-' if value.starts_with("- ") => "YAML takes what begins with a minus and a space for a list".into(),
             '>' | '|' if !block(value) => format!("a value that begins with {first} must be in quotes"),
             '[' | '{' | '"' | '\'' => {
                 let end = closed(value)?;
@@ -241,7 +242,8 @@ impl<'t> Text<'t> {
 
 /// What is wrong with text that should be NAME: VALUE; message, label and help.
 pub(crate) fn no_pair(body: &str) -> Option<(&'static str, &'static str, String)> {
-    let name_end = body.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(body.len());
+    // A place has dots and slashes.
+    let name_end = body.find(|c: char| !(c.is_alphanumeric() || "_./-".contains(c))).unwrap_or(body.len());
     let (name, rest) = body.split_at(name_end);
     if name.is_empty() {
         return None;

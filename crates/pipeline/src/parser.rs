@@ -101,6 +101,13 @@ impl Parser {
             (Some(Tok::Op("|")), Tok::Op("|")) => Some("use one | and put the comparisons in parentheses: (a > 0) | (b > 0)"),
             (Some(Tok::Op("^")), Tok::Op("^")) => Some("powers are written a ** 2"),
             (Some(Tok::Op("|")), Tok::Op(">")) => Some("functions are called as mean(x) or x.mean()"),
+            (_, Tok::Name(n)) if n == "for" => Some("there are no loops: functions work on whole arrays"),
+            (Some(Tok::Name(_)), Tok::Name(_)) if self.at > 1 && self.tokens[self.at - 2].tok == Tok::Op(".") => {
+                Some("an operator is missing, such as *; a variable with a space in its name is written ds[\"air temp\"]")
+            }
+            (Some(Tok::Name(_) | Tok::Int(_) | Tok::Float(_) | Tok::Op(")" | "]")), Tok::Name(_) | Tok::Int(_) | Tok::Float(_)) => {
+                Some("an operator is missing between them, such as *")
+            }
             _ => None,
         };
         error(self.span(), format!("expected {wanted}, found {}", self.describe()), help)

@@ -48,6 +48,12 @@ fn plan_coordinate(c: &Coord) -> Option<PlanCoordinate> {
     Some(PlanCoordinate { name: c.name.clone(), dims: c.dims.clone(), shape: c.shape.clone(), values, attributes })
 }
 
+/// True if the name of a dimension is one that is made here, or by xarray, where there is none: nobody chose it, and it has no labels.
+fn is_made(a: &chunkwise_ops::Array, dim: &str) -> bool {
+    dim.strip_prefix("dim_").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        && !a.coords().iter().any(|c| c.dims.iter().any(|d| d == dim))
+}
+
 /// The requests with a name for each dimension, where they are in a group: an array of a group cannot be opened by xarray without.
 pub(crate) fn named(requests: &[Request]) -> Vec<Request> {
     // The names that users gave, and those that are made here with their lengths, by group.
@@ -55,20 +61,22 @@ pub(crate) fn named(requests: &[Request]) -> Vec<Request> {
     let mut made: HashMap<(String, String), u64> = HashMap::new();
     for r in requests {
         let Some((group, _)) = group_of(&r.url) else { continue };
-        taken.extend(r.array.dims().iter().flatten().map(|d| (group.to_string(), d.clone())));
+        taken.extend(r.array.dims().iter().flatten().filter(|d| !is_made(&r.array, d)).map(|d| (group.to_string(), d.clone())));
     }
     let mut out = requests.to_vec();
     for r in &mut out {
         let Some((group, name)) = group_of(&r.url) else { continue };
         let mut dims = r.array.dims().to_vec();
         for i in 0..dims.len() {
-            if dims[i].is_some() {
+            // One that an earlier run has made stays, unless another output has it in another length.
+            let before = dims[i].take();
+            if before.as_ref().is_some_and(|d| !is_made(&r.array, d)) {
+                dims[i] = before;
                 continue;
             }
             let length = r.array.shape()[i];
-            let candidates =
-                [format!("dim_{i}"), format!("{name}_dim_{i}")].into_iter().chain((2..).map(|k| format!("{name}_dim_{i}_{k}")));
-            let free = candidates.map(|d| (group.to_string(), d)).find(|key| {
+            let new = [format!("dim_{i}"), format!("{name}_dim_{i}")].into_iter().chain((2..).map(|k| format!("{name}_dim_{i}_{k}")));
+            let free = before.into_iter().chain(new).map(|d| (group.to_string(), d)).find(|key| {
                 !taken.contains(key) && made.get(key).is_none_or(|n| *n == length) && !dims.iter().flatten().any(|d| *d == key.1)
             });
             if let Some(key) = free {

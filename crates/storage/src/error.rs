@@ -150,6 +150,10 @@ impl StorageError {
     pub(crate) fn of_io(action: &'static str, url: String, e: &std::io::Error) -> StorageError {
         use std::io::ErrorKind;
         match e.kind() {
+            // Nothing is looked for where something is written: the folder cannot be made.
+            ErrorKind::NotFound | ErrorKind::NotADirectory if action == "write" => {
+                StorageError::Store { action, url, detail: format!("its folder cannot be made ({e})"), transient: false }
+            }
             ErrorKind::NotFound | ErrorKind::NotADirectory => StorageError::NotFound { url },
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 StorageError::PermissionDenied { action, url, detail: e.to_string() }

@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, FAINT, INK, LETTER, Place};
 use super::colours::{MISSING, Rgb, Scale};
-use super::labels::{Axis, number, round_numbers};
+use super::labels::{Axis, Written, round_numbers};
 use super::sample::Cells;
 
 /// Pixels that the data may take.
@@ -24,6 +24,8 @@ pub(super) struct Subject<'a> {
     /// The dimensions that are drawn; the vertical one first.
     pub axes: &'a [Axis],
     pub scale: &'a Scale,
+    /// How values are written.
+    pub written: &'a Written,
 }
 
 /// How many rows and columns a picture of a slice of this shape can show.
@@ -90,7 +92,7 @@ pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
     let ticks = vertical.ticks((height / 60).clamp(2, 8) as usize);
     let left = (widest(&ticks) + 12 + MARGIN).max(MARGIN + 30);
     let scale = subject.scale;
-    let marks = bar_marks(scale, height);
+    let marks = bar_marks(scale, height, subject.written);
     let units = subject.units.map(|u| cut(u, 24)).unwrap_or_default();
     let right = 24 + (BAR + 10 + widest(&marks)).max(units.chars().count() as i32 * LETTER.0) + MARGIN;
     let room = (subject.title.chars().count().min(60) as i32 * LETTER.0 + 2 * MARGIN).max(left + width + right);
@@ -118,13 +120,13 @@ pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
 }
 
 /// Round numbers along the bar, and its two ends; each as its distance from the lower end, from 0 to 1.
-fn bar_marks(scale: &Scale, height: i32) -> Vec<(f64, String)> {
+fn bar_marks(scale: &Scale, height: i32, written: &Written) -> Vec<(f64, String)> {
     let gap = f64::from(LETTER.1 + 2) / f64::from(height.max(1));
-    let mut out = vec![(0.0, number(scale.low)), (1.0, number(scale.high))];
+    let mut out = vec![(0.0, written.text(scale.low)), (1.0, written.text(scale.high))];
     for v in round_numbers(scale.low, scale.high, (height / 70).clamp(1, 7) as usize) {
         let at = (v - scale.low) / (scale.high - scale.low);
         if at > gap && at < 1.0 - gap {
-            out.push((at, number(v)));
+            out.push((at, written.text(v)));
         }
     }
     out
@@ -150,7 +152,8 @@ pub(super) fn line(subject: &Subject<'_>) -> Option<Canvas> {
     let (mut low, mut high) = (subject.scale.low, subject.scale.high);
     let room = if high > low { (high - low) * 0.04 } else { low.abs().max(1.0) * 0.5 };
     (low, high) = (low - room, high + room);
-    let ticks: Vec<(f64, String)> = round_numbers(low, high, 6).into_iter().map(|v| ((v - low) / (high - low), number(v))).collect();
+    let ticks: Vec<(f64, String)> =
+        round_numbers(low, high, 6).into_iter().map(|v| ((v - low) / (high - low), subject.written.text(v))).collect();
     let left = widest(&ticks) + 12 + MARGIN;
     let mut canvas = Canvas::new(left + width + MARGIN + 12, TOP + height + BOTTOM);
     heading(&mut canvas, subject);

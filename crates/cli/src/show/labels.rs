@@ -4,7 +4,7 @@ use super::select::Kept;
 use crate::text::safe;
 use chunkwise::kernels::{Block, cast};
 use chunkwise::ops::calendar::{DateTime, decode};
-use chunkwise::storage::{ArrayIo, ArrayMeta, Location, open_array};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Values as Stored, open_array, read_small};
 use chunkwise::{DType, types::Region};
 
 /// Elements of a coordinate that is read.
@@ -31,6 +31,45 @@ pub(super) fn number(v: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
+/// How the values of an array are written: numbers, or dates where they are times.
+pub(super) struct Written {
+    /// Units, calendar, and whether the time of day is of interest.
+    time: Option<(String, String, bool)>,
+}
+
+impl Written {
+    /// The values of an array, which lie between these.
+    pub fn new(meta: &ArrayMeta, low: f64, high: f64) -> Written {
+        let text = |key: &str| meta.attributes.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_string();
+        let (units, calendar) = (text("units"), text("calendar"));
+        let ends = units.contains(" since ").then(|| decode(&[low, high], &units, &calendar).ok()).flatten();
+        let clock = ends.as_deref().is_some_and(|d| {
+            d.first().zip(d.last()).is_some_and(|(a, b)| a.year == b.year && b.dayofyear.saturating_sub(a.dayofyear) < 10)
+        });
+        Written { time: ends.map(|_| (units, calendar, clock)) }
+    }
+
+    /// True if the values are times.
+    pub fn dates(&self) -> bool {
+        self.time.is_some()
+    }
+
+    /// A value.
+    pub fn text(&self, v: f64) -> String {
+        let Some((units, calendar, clock)) = &self.time else { return number(v) };
+        decode(&[v], units, calendar)
+            .ok()
+            .and_then(|d| d.first().map(|t| date(t, *clock && (t.hour, t.minute) != (0, 0))))
+            .unwrap_or_else(|| number(v))
+    }
+}
+
+/// The name of a calendar that is not the usual one.
+pub(super) fn other_calendar(meta: &ArrayMeta) -> Option<&str> {
+    let name = meta.attributes.get("calendar").and_then(|v| v.as_str())?;
+    (!matches!(name.to_ascii_lowercase().as_str(), "" | "standard" | "gregorian" | "proleptic_gregorian")).then_some(name)
+}
+
 /// Round numbers between two numbers, about `count` of them.
 pub(super) fn round_numbers(low: f64, high: f64, count: usize) -> Vec<f64> {
     let width = high - low;
@@ -53,6 +92,8 @@ enum Values {
     Numbers(Vec<f64>, String),
     /// Times.
     Times(Vec<DateTime>),
+    /// Texts, such as the names of seasons.
+    Texts(Vec<String>),
 }
 
 /// A dimension that is drawn.
@@ -78,6 +119,13 @@ fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)>
     }
 }
 
+/// The texts along a dimension, if the coordinate has such.
+fn texts(group: &Location, kept: &Kept, len: u64) -> Option<Vec<String>> {
+    let small = read_small(&group.join(&kept.name), MOST).ok().flatten().filter(|a| a.shape == [len])?;
+    let Stored::Text(all) = small.values else { return None };
+    Some(all.iter().skip(kept.start as usize).take(kept.len as usize).map(|t| safe(t).into_owned()).collect())
+}
+
 fn date(t: &DateTime, clock: bool) -> String {
     let day = format!("{:04}-{:02}-{:02}", t.year, t.month, t.day);
     if clock { format!("{day} {:02}:{:02}", t.hour, t.minute) } else { day }
@@ -86,9 +134,11 @@ fn date(t: &DateTime, clock: bool) -> String {
 impl Axis {
     /// A dimension of the array at `at`, with the coordinate that lies beside the array if there is one.
     pub fn new(at: &Location, meta: &ArrayMeta, kept: &Kept) -> Axis {
-        let found = at.parent().and_then(|g| read(&g, &kept.name, *meta.shape.get(kept.axis)?));
+        let (group, len) = (at.parent(), meta.shape.get(kept.axis).copied().unwrap_or(0));
+        let found = group.as_ref().and_then(|g| read(g, &kept.name, len));
         let Some((coordinate, all)) = found else {
-            return Axis { title: safe(&kept.name).into_owned(), upwards: false, values: Values::Index, start: kept.start, len: kept.len };
+            let values = group.and_then(|g| texts(&g, kept, len)).map_or(Values::Index, Values::Texts);
+            return Axis { title: safe(&kept.name).into_owned(), upwards: false, values, start: kept.start, len: kept.len };
         };
         let text = |key: &str| coordinate.attributes.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_string();
         let (units, name) = (text("units"), kept.name.to_lowercase());
@@ -98,7 +148,11 @@ impl Axis {
         let times = units.contains(" since ").then(|| decode(&part, &units, &text("calendar")).ok()).flatten();
         let title = match &times {
             None if !units.is_empty() && !units.starts_with("degree") => format!("{} [{units}]", kept.name),
-            _ => kept.name.clone(),
+            Some(_) => match other_calendar(&coordinate) {
+                Some(calendar) => format!("{} ({calendar})", kept.name),
+                None => kept.name.clone(),
+            },
+            None => kept.name.clone(),
         };
         let values = times.map_or(Values::Numbers(part, units), Values::Times);
         Axis { title: safe(&title).into_owned(), upwards, values, start: kept.start, len: kept.len }
@@ -122,6 +176,7 @@ impl Axis {
             Values::Index => (self.start + index).to_string(),
             Values::Numbers(v, units) => v.get(index as usize).map_or_else(String::new, |v| Self::degrees(*v, units)),
             Values::Times(t) => t.get(index as usize).map_or_else(String::new, |t| date(t, t.hour != 0 || t.minute != 0)),
+            Values::Texts(t) => t.get(index as usize).cloned().unwrap_or_default(),
         }
     }
 
@@ -149,6 +204,7 @@ impl Axis {
                 let values = if around { steps_of(a, b, 30.0, count) } else { round_numbers(a, b, count) };
                 values.into_iter().map(|t| (middle(at(t)), Self::degrees(t, units))).collect()
             }
+            Values::Texts(_) => self.spread(count),
             Values::Times(t) => times(t, count)
                 .map_or_else(|| self.spread(count), |found| found.into_iter().map(|(i, text)| (middle(i as f64), text)).collect()),
         }

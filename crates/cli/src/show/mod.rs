@@ -18,7 +18,7 @@ use crate::text::safe;
 use chunkwise::storage::{ArrayMeta, Location, open_array};
 use colours::Scale;
 use figure::Subject;
-use labels::{Axis, number};
+use labels::{Axis, Written, other_calendar};
 use miette::{Report, miette};
 use sample::Cells;
 use select::Slice;
@@ -91,8 +91,10 @@ fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     if let Some(long) = text("long_name").or(text("standard_name")) {
         out = format!("{out}: {long}");
     }
-    if let Some(units) = units(meta) {
-        out = format!("{out} [{units}]");
+    let times = units(meta).is_some_and(|u| u.contains(" since "));
+    match if times { other_calendar(meta) } else { units(meta) } {
+        Some(text) => out = format!("{out} [{text}]"),
+        None => {}
     }
     for (k, i) in &slice.fixed {
         let mut one = k.clone();
@@ -103,7 +105,7 @@ fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     out
 }
 
-fn caption(cells: &Cells, slice: &Slice) -> String {
+fn caption(cells: &Cells, slice: &Slice, written: &Written) -> String {
     let shape: Vec<String> = slice.kept.iter().map(|k| k.len.to_string()).collect();
     let low = cells.low.iter().copied().fold(f64::NAN, f64::min);
     let high = cells.high.iter().copied().fold(f64::NAN, f64::max);
@@ -119,15 +121,15 @@ fn caption(cells: &Cells, slice: &Slice) -> String {
     if low.is_nan() {
         return format!("{}{how}, no values", shape.join(" x "));
     }
-    format!("{}{how}, least {}, greatest {}", shape.join(" x "), number(low), number(high))
+    format!("{}{how}, least {}, greatest {}", shape.join(" x "), written.text(low), written.text(high))
 }
 
 /// What programs are told of what is shown.
-fn document(subject: &Subject<'_>, url: &Location, slice: &Slice, file: Option<&Path>) -> serde_json::Value {
+fn document(subject: &Subject<'_>, url: &Location, units: Option<&str>, slice: &Slice, file: Option<&Path>) -> serde_json::Value {
     let cells = subject.cells;
     let end = |v: &[f64], of: fn(f64, f64) -> f64| Some(v.iter().copied().fold(f64::NAN, of)).filter(|v| !v.is_nan());
     json!({
-        "url": url.to_string(), "title": subject.title, "units": subject.units,
+        "url": url.to_string(), "title": subject.title, "units": units,
         "shape": slice.kept.iter().map(|k| k.len).collect::<Vec<_>>(), "dims": slice.kept.iter().map(|k| &k.name).collect::<Vec<_>>(),
         "least": end(&cells.low, f64::min), "greatest": end(&cells.high, f64::max), "sampled": cells.sampled,
         "output": file.map(|f| f.display().to_string()),
@@ -148,9 +150,14 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
             return Err(refuse!("a single element is no picture; leave a dimension, or leave out -o"));
         }
         let (title, value) = (title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
-        match as_json {
-            true => outln!("{}", json!({ "url": at.to_string(), "title": title, "units": units(&meta), "value": value })),
-            false => outln!("{title} = {value}"),
+        let written = Written::new(&meta, value, value);
+        match (as_json, written.dates()) {
+            (true, dates) => {
+                let date = dates.then(|| written.text(value));
+                outln!("{}", json!({ "url": at.to_string(), "title": title, "units": units(&meta), "value": value, "date": date }));
+            }
+            (false, true) => outln!("{title} = {}", written.text(value)),
+            (false, false) => outln!("{title} = {value}"),
         }
         return Ok(());
     }
@@ -169,14 +176,16 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
         None => Scale::new(if lengths.len() == 1 { "viridis" } else { &args.colors }, range.unwrap_or((0.0, 0.0)), false),
     };
     let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
-    let units = units(&meta).map(safe);
+    let written = Written::new(&meta, scale.low, scale.high);
+    let shown = units(&meta).filter(|_| !written.dates()).map(safe);
     let subject = Subject {
         title: safe(&title(&at, &meta, &slice)).into_owned(),
-        caption: safe(&caption(&cells, &slice)).into_owned(),
-        units: units.as_deref(),
+        caption: safe(&caption(&cells, &slice, &written)).into_owned(),
+        units: shown.as_deref(),
         cells: &cells,
         axes: &axes,
         scale: &scale,
+        written: &written,
     };
     let text = || terminal::draw(&subject, &lengths, &screen).unwrap_or_default();
     let data = match format {
@@ -195,7 +204,7 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
         std::fs::write(file, data).map_err(|e| miette!("cannot write '{}': {e}", file.display()))?;
     }
     if as_json {
-        outln!("{}", document(&subject, &at, &slice, args.output.as_deref()));
+        outln!("{}", document(&subject, &at, units(&meta), &slice, args.output.as_deref()));
     }
     Ok(())
 }

@@ -40,7 +40,10 @@ fn list(meta: &ArrayMeta) -> String {
 
 /// An index as Python counts: negative from the end.
 fn index(text: &str, kept: &Kept) -> Result<i128, Report> {
-    let i: i128 = text.trim().parse().map_err(|_| refuse!("'{}' is not an index of dimension '{}'", text.trim(), kept.name))?;
+    let i: i128 = text.trim().parse().map_err(|_| {
+        let last = kept.len.saturating_sub(1);
+        refuse!("'{}' is not an index of dimension '{}'; write a whole number from 0 to {last}", text.trim(), kept.name)
+    })?;
     Ok(if i < 0 { i + i128::from(kept.len) } else { i })
 }
 

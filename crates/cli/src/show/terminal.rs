@@ -1,8 +1,7 @@
 //! The same in a terminal: half blocks in 24-bit colour and braille lines, or plain characters where there is no terminal.
 
-use super::colours::Scale;
 use super::figure::Subject;
-use super::labels::{Axis, number};
+use super::labels::Axis;
 use super::sample::Cells;
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -126,12 +125,13 @@ fn map(subject: &Subject<'_>, lengths: &[u64], colour: bool) -> Option<String> {
         out.push('\n');
     }
     let _ = writeln!(out, "{}", below(across, margin, columns, *wide));
-    let _ = writeln!(out, "{}{}", " ".repeat(margin), legend(scale, columns.clamp(9, 40), colour, subject.units));
+    let _ = writeln!(out, "{}{}", " ".repeat(margin), legend(subject, columns.clamp(9, 40), colour));
     Some(out)
 }
 
 /// The scale in one line, from the least to the greatest value.
-fn legend(scale: &Scale, width: usize, colour: bool, units: Option<&str>) -> String {
+fn legend(subject: &Subject<'_>, width: usize, colour: bool) -> String {
+    let (scale, written) = (subject.scale, subject.written);
     let mut bar = String::new();
     if colour {
         for i in 0..width {
@@ -141,8 +141,8 @@ fn legend(scale: &Scale, width: usize, colour: bool, units: Option<&str>) -> Str
     } else {
         bar.extend(RAMP);
     }
-    let units = units.map(|u| format!(" {u}")).unwrap_or_default();
-    format!("{} {bar} {}{units}", number(scale.low), number(scale.high))
+    let units = subject.units.map(|u| format!(" {u}")).unwrap_or_default();
+    format!("{} {bar} {}{units}", written.text(scale.low), written.text(scale.high))
 }
 
 /// Dots that are set, for braille or plain characters.
@@ -202,7 +202,7 @@ fn line(subject: &Subject<'_>, lengths: &[u64], screen: &Screen) -> Option<Strin
             _ => None,
         };
     }
-    let ends = [number(scale.high), number(scale.low)];
+    let ends = [subject.written.text(scale.high), subject.written.text(scale.low)];
     let margin = ends.iter().map(|e| e.chars().count()).max().unwrap_or(0) + 2;
     let (bar, mark) = if screen.colour { ('┤', "\x1b[36m") } else { ('|', "") };
     let mut out = String::new();

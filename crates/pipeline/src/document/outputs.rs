@@ -42,7 +42,11 @@ impl Reader<'_> {
                     "codec" => codec = Some(self.string(v, "'codec'")?),
                     "dims" => dims = Some(self.dims(v)?),
                     "attributes" => {
-                        for (k, v) in self.map(v, "'attributes'")? {
+                        let entries = match v.data {
+                            Data::Map(_) | Data::Null => self.map(v, "'attributes'")?,
+                            _ => return Err(self.wrong(v, "'attributes'", "a mapping").with_help("write `attributes: {units: K}`")),
+                        };
+                        for (k, v) in entries {
                             if attributes.insert(k.raw.clone(), v.to_json()).is_some() {
                                 return Err(self.error(&k.span, format!("the attribute '{}' is given twice", k.raw), "given again here"));
                             }
@@ -77,9 +81,11 @@ impl Reader<'_> {
     fn chunks(&self, node: &Node, what: &str) -> Result1<ChunkSpec> {
         let length = |v: &Node| match v.data {
             Data::Int(n) if n == -1 || (1..=i64::MAX as i128).contains(&n) => Ok(n as i64),
-            _ => {
-                Err(self.error(&v.span, format!("a length in '{what}' must be a positive integer, or -1 for the whole dimension"), "here"))
-            }
+            _ => Err(self.error(
+                &v.span,
+                format!("a length in '{what}' must be a positive integer, or -1 for the whole dimension"),
+                "this length",
+            )),
         };
         if let Data::Seq(items) = &node.data {
             let of = items.len();
@@ -87,6 +93,12 @@ impl Reader<'_> {
             return items.iter().enumerate().map(dim).collect();
         }
         let mut out: ChunkSpec = Vec::new();
+        if !matches!(node.data, Data::Map(_) | Data::Null) {
+            let e = self.wrong(node, &format!("'{what}'"), "lengths by dimension");
+            return Err(e.with_help(format!(
+                "write `{what}: {{time: 100}}`, or a list with a length for each dimension; leave it out for lengths that are chosen"
+            )));
+        }
         for (k, v) in self.map(node, &format!("'{what}'"))? {
             let dim = k.raw.parse().map_or_else(|_| Dim::Name(k.raw.clone()), Dim::Number);
             if out.iter().any(|(d, _)| d.value == dim) {

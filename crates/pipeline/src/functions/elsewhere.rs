@@ -1,7 +1,7 @@
 //! Functions of NumPy and xarray that are not here by that name, and how the same is written.
 
 /// What to write instead of a function that other libraries have.
-pub(super) fn instead(name: &str) -> Option<&'static str> {
+pub fn instead(name: &str) -> Option<&'static str> {
     Some(match name {
         "groupby" => "write groupby_mean(x, \"time.month\"), or another of the functions groupby_*",
         "rolling" => "write moving_mean(x, time=5), or moving_sum, moving_min or moving_max",

@@ -1,10 +1,14 @@
 //! Groups by labels, by parts of a time or by periods, and the look-up that undoes them.
 
 use super::args::Args;
-use crate::build::{BuildError, Scope, Value, at, fail};
+use crate::build::{BuildError, Scope, Value, at, fail, no_dim};
+use chunkwise_kernels::ElementOp;
 use chunkwise_ops::calendar::{self, DateTime};
+use chunkwise_ops::elementwise::{astype, elementwise};
 use chunkwise_ops::group::{GroupOp, Groups, groupby};
-use chunkwise_ops::{Array, Coord, index};
+use chunkwise_ops::{Array, Coord, OpError, create, index};
+use chunkwise_types::{DType, Scalar};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -84,7 +88,9 @@ fn group_labels(a: &mut Args<'_>, scope: &Scope<'_>, of: Option<&Array>) -> Resu
     let span = a.span;
     match a.need(1, "by")? {
         Value::Str(text) => {
-            let Some((dim, part)) = text.split_once('.') else { return fail(span, format!("'{text}' must be like \"time.month\"")) };
+            let Some((dim, part)) = text.split_once('.') else {
+                return fail(&a.here, format!("'{text}' must name the dimension of the times and the part, like \"time.month\""));
+            };
             let time = times(dim, of, scope, span)?;
             let moments = moments(&time, span)?;
             let (labels, values) = calendar::labels(&moments, part).or_else(|e| fail(span, e))?;
@@ -107,11 +113,8 @@ fn moments(time: &Coord, span: &Range<usize>) -> Result<Vec<DateTime>, BuildErro
 /// The reduction that a function is, such as `groupby_mean` or `resample_mean`.
 fn function(a: &mut Args<'_>) -> Result<GroupOp, BuildError> {
     let name = a.function.split_once('_').map_or("", |(_, n)| n);
-    let correction = match name {
-        "var" | "std" if a.named.iter().any(|(n, _)| n == "ddof") => a.float(usize::MAX, "ddof", 0.0)?,
-        "var" | "std" => a.float(usize::MAX, "correction", 0.0)?,
-        _ => 0.0,
-    };
+    let correction =
+        if matches!(name, "var" | "std") { a.correction(if a.function.starts_with("groupby_") { 3 } else { usize::MAX })? } else { 0.0 };
     Ok(match name {
         "sum" => GroupOp::Sum,
         "prod" => GroupOp::Prod,
@@ -126,6 +129,17 @@ fn function(a: &mut Args<'_>) -> Result<GroupOp, BuildError> {
     })
 }
 
+/// Whether NaN is left out, of which functions that do not compute with the values have no choice.
+fn skips_nan(a: &mut Args<'_>, function: GroupOp) -> Result<bool, BuildError> {
+    let position = match function {
+        GroupOp::Any | GroupOp::All | GroupOp::Count => return Ok(true),
+        _ if a.function.starts_with("resample_") => usize::MAX,
+        GroupOp::Var(_) | GroupOp::Std(_) => 4,
+        _ => 3,
+    };
+    a.flag(position, "skipna", true)
+}
+
 /// `groupby_mean(x, "time.month")` and its siblings.
 pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
@@ -134,8 +148,8 @@ pub(super) fn grouped(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, Buil
         Some((d, _)) => a.axis_of(&x, &Value::Str(d.clone()), 0)?,
         None => a.axis(&x, 2, 0, 0)?,
     };
-    let skip_nan = a.flag(usize::MAX, "skipna", true)?;
     let function = function(a)?;
+    let skip_nan = skips_nan(a, function)?;
     let dim = labels.groups.as_ref().map(|g| g.name.clone());
     let by = Groups { axis, labels: &labels.of, count: labels.count, dim: dim.as_deref() };
     let out = groupby(&x, by, function, skip_nan).map_err(at(span))?;
@@ -153,13 +167,18 @@ fn with_groups(out: &Array, x: &Array, axis: usize, groups: Option<Coord>) -> Ar
 /// `lookup(climatology, "time.month")`: the group of each time of the inputs, or of the array `like`.
 pub(super) fn lookup(a: &mut Args<'_>, scope: &Scope<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
-    let like = a.get(usize::MAX, "like").map(|v| v.array(span)).transpose()?;
+    let like = a.optional(3, "like").map(|v| v.array(span)).transpose()?;
     let labels = group_labels(a, scope, like.as_ref())?;
     let Some(((dim, time), groups)) = labels.time.zip(labels.groups) else {
         let axis = a.axis(&x, 2, 0, 0)?;
         return index::take(&x, &labels.of, axis).map_err(at(span));
     };
-    let axis = a.axis_of(&x, &Value::Str(groups.name.clone()), 0)?;
+    let Some(axis) = x.axis_named(&groups.name) else {
+        let message = no_dim(&x, &groups.name);
+        let help =
+            Some(format!("lookup() takes what a group function made: lookup(groupby_mean(x, \"{dim}.{0}\"), \"{dim}.{0}\")", groups.name));
+        return Err(BuildError { message, span: span.clone(), help });
+    };
     let mut list = labels.of;
     // The groups that `x` has may be others than those of these times.
     if let Some(own) = x.index_of(&groups.name).filter(|own| own.difference(&groups).is_some()) {
@@ -196,14 +215,35 @@ fn period(text: &str, span: &Range<usize>) -> Result<(i64, char), BuildError> {
     }
 }
 
+/// The reduction of each period, NaN where no time is in one, whatever the reduction: xarray adds these periods to its result as missing ones. Integers and
+/// bool become floats then.
+fn periods(x: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> Result<Array, OpError> {
+    let used: HashSet<i64> = by.labels.iter().copied().collect();
+    if used.len() as u64 == by.count {
+        return groupby(x, by, function, skip_nan);
+    }
+    let short = x.dtype().is_integer() && x.dtype().size() <= 2;
+    let own = if short { DType::Float32 } else { DType::Float64 };
+    let extreme = matches!(function, GroupOp::Min | GroupOp::Max) && !x.dtype().is_inexact();
+    let out = if extreme { groupby(&astype(x, own)?, by, function, skip_nan)? } else { groupby(x, by, function, skip_nan)? };
+    let out = if out.dtype().is_inexact() { out } else { astype(&out, DType::Float64)? };
+    let mut shape = vec![1; out.rank()];
+    shape[by.axis] = by.count;
+    let there = create::constant((0..by.count as i64).map(|g| Scalar::Bool(used.contains(&g))).collect(), &shape, DType::Bool)?;
+    let missing = Scalar::Float(f64::NAN).into();
+    Ok(elementwise(ElementOp::Where, &[(&there).into(), (&out).into(), missing])?.with_missing())
+}
+
 /// `resample_mean(x, time="1M")` and its siblings. Each period has the label of its beginning; a period without a time is NaN.
 pub(super) fn resampled(a: &mut Args<'_>) -> Result<Array, BuildError> {
     let (x, span) = (a.array(0, "x")?, a.span);
-    let (skip_nan, function) = (a.flag(usize::MAX, "skipna", true)?, function(a)?);
+    let function = function(a)?;
+    let skip_nan = skips_nan(a, function)?;
     let named = std::mem::take(&mut a.named);
     let [(dim, Value::Str(text))] = &named[..] else {
         return fail(span, format!("{}() needs one dimension and its period, such as {}(x, time=\"1M\")", a.function, a.function));
     };
+    a.whole();
     let axis = a.axis_of(&x, &Value::Str(dim.clone()), 0)?;
     let time = match x.index_of(dim) {
         Some(c) if c.is_time() => c.clone(),
@@ -211,8 +251,14 @@ pub(super) fn resampled(a: &mut Args<'_>) -> Result<Array, BuildError> {
     };
     let (n, unit) = period(text, span)?;
     let dates = moments(&time, span)?;
-    if dates.windows(2).any(|w| w[0].fields() > w[1].fields()) {
-        return fail(span, format!("'{dim}' is not ascending, so it cannot be cut into periods"));
+    if let Some(w) = dates.windows(2).find(|w| w[0].fields() > w[1].fields()) {
+        let message = format!("'{dim}' does not ascend, so it cannot be cut into periods: {} stands before {}", w[0], w[1]);
+        let descends = dates.windows(2).all(|w| w[0].fields() >= w[1].fields());
+        let help = match descends {
+            true => format!("turn it round first: {}(isel(x, {dim}=::-1), {dim}=\"{text}\")", a.function),
+            false => format!("put the times in order first: isel(x, {dim}=[...]) takes them in another order"),
+        };
+        return Err(BuildError { message, span: span.clone(), help: Some(help) });
     }
     let (units, calendar) = (time.text_attribute("units"), time.text_attribute("calendar"));
     let encode = |f: [f64; 6]| calendar::encode(f, units, calendar).or_else(|e| fail(span, e));
@@ -256,7 +302,7 @@ pub(super) fn resampled(a: &mut Args<'_>) -> Result<Array, BuildError> {
         return fail(span, "there would be too many periods");
     }
     let by = Groups { axis, labels: &labels, count: starts.len() as u64, dim: Some(dim) };
-    let out = groupby(&x, by, function, skip_nan).map_err(at(span))?;
+    let out = periods(&x, by, function, skip_nan).map_err(at(span))?;
     let mut attributes = time.attributes.clone();
     attributes.remove("bounds");
     let whole = starts.iter().all(|v| v.fract() == 0.0 && v.abs() < 9e15);
@@ -264,7 +310,7 @@ pub(super) fn resampled(a: &mut Args<'_>) -> Result<Array, BuildError> {
         Coord::integers(dim, &starts.iter().map(|v| *v as i64).collect::<Vec<_>>(), attributes)
     } else {
         let bytes = starts.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        Coord::numbers(dim, dim, chunkwise_types::DType::Float64, bytes, attributes)
+        Coord::numbers(dim, dim, DType::Float64, bytes, attributes)
     };
     Ok(with_groups(&out, &x, axis, Some(coord)))
 }

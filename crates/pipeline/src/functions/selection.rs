@@ -99,6 +99,10 @@ pub(super) fn isel(a: &mut Args<'_>) -> Result<Array, BuildError> {
         out = match v {
             Value::List(_) => index::take(&out, &v.ints(span)?, axis),
             Value::Slice(p) => index::slice(&out, axis, part(&p[0])?, part(&p[1])?, part(&p[2])?),
+            Value::Str(t) => {
+                let message = format!("isel() takes indices, and \"{t}\" is a label");
+                return Err(BuildError { message, span: span.clone(), help: Some(format!("write sel(x, {dim}=\"{t}\")")) });
+            }
             v => index::item(&out, axis, v.int(span)?),
         }
         .map_err(at(span))?;
@@ -115,7 +119,7 @@ pub(super) fn sel(a: &mut Args<'_>) -> Result<Array, BuildError> {
             "sel() takes labels, such as sel(x, time=\"2019-06\"); to look up the group of each time write lookup(x, \"time.month\")",
         );
     }
-    let tolerance = a.get(usize::MAX, "tolerance").map(|v| match v {
+    let tolerance = a.optional(usize::MAX, "tolerance").map(|v| match v {
         Value::Scalar(s) => Ok(s.as_f64()),
         _ => fail(span, "'tolerance' must be a number"),
     });

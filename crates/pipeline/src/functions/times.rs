@@ -1,4 +1,4 @@
-//! What element-wise functions may do with times: compare, choose and subtract them.
+//! What functions may do with times: compare, choose and subtract them, order and average them, but not add them up.
 
 use super::super::build::{BuildError, Value, fail};
 use chunkwise_kernels::ElementOp;
@@ -45,6 +45,28 @@ pub(crate) fn check(op: ElementOp, operands: &[&Value], span: &Range<usize>) -> 
         return fail(span, format!("{} has a time ({units}) and a number; {help}", op.name()));
     }
     Ok(())
+}
+
+/// What a function adds up or multiplies, in words; `None` if it does neither.
+fn adds(function: &str) -> Option<&'static str> {
+    let plain = ["nan", "groupby_", "resample_", "moving_"].iter().find_map(|p| function.strip_prefix(p)).unwrap_or(function);
+    Some(match plain {
+        "sum" => "a sum of times",
+        "prod" | "matmul" | "outer" | "vecdot" | "tensordot" | "einsum" | "qr_q" | "qr_r" => "a product of times",
+        "var" | "std" => "a variance of times",
+        "stencil" | "convolve" => "a weighted sum of times",
+        _ => return None,
+    })
+}
+
+/// Refuses sums, products and variances of times, which are no times and have no other meaning, as NumPy does.
+pub(crate) fn check_function(function: &str, values: &[Value], named: &[(String, Value)], span: &Range<usize>) -> Result<(), BuildError> {
+    let Some(what) = adds(function) else { return Ok(()) };
+    let Some(first) = values.iter().chain(named.iter().map(|(_, v)| v)).find_map(time) else { return Ok(()) };
+    let message = format!("{function}() is not defined for times ({}): {what} has no meaning", text(first, "units"));
+    let help =
+        "mean, min, max and differences of times have one, and sums of differences; with `decode_cf: false` an input is read as numbers";
+    Err(BuildError { message, span: span.clone(), help: Some(help.into()) })
 }
 
 /// The attributes of the difference of times: their units, such as days.

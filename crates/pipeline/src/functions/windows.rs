@@ -61,7 +61,8 @@ fn boundary(a: &mut Args<'_>) -> Result<Boundary, BuildError> {
 fn spread(a: &Args<'_>, x: &Array, axes: Option<Vec<usize>>, lengths: &[u64]) -> Result<Vec<u64>, BuildError> {
     let axes = axes.unwrap_or_else(|| (0..x.rank()).collect());
     if axes.len() != lengths.len() {
-        let message = format!("{} lengths for {} axes; name the axes with dim= or axis=", lengths.len(), axes.len());
+        let (n, s) = (lengths.len(), if lengths.len() == 1 { "" } else { "s" });
+        let message = format!("{n} length{s} for {} dimensions; say which are meant, such as dim=\"time\" or axis=0", axes.len());
         return fail(a.span, message);
     }
     let mut window = vec![1; x.rank()];
@@ -86,6 +87,7 @@ pub(super) fn moving_function(a: &mut Args<'_>) -> Result<Array, BuildError> {
     let boundary = boundary(a)?;
     let window = match a.get(1, "window") {
         None | Some(Value::None) => {
+            a.whole();
             let mut window = vec![1; x.rank()];
             let named = std::mem::take(&mut a.named);
             if named.is_empty() {
