@@ -84,6 +84,9 @@ impl Location {
             }
         }
         let clean = clean.to_str().ok_or_else(|| bad("the path is not UTF-8"))?;
+        if clean.contains('\0') {
+            return Err(bad("the folder that it is relative to holds a NUL byte"));
+        }
         Ok(Location { url: format!("file://{clean}") })
     }
 
@@ -198,6 +201,11 @@ mod tests {
         for text in ["s3://b/x ", "s3://b/x\n", "https://host/x /", "s3://b /"] {
             assert!(parse(text).contains("ends in a space") || parse(text).contains("no bucket"), "{text:?}: {}", parse(text));
         }
+    }
+
+    #[test]
+    fn relative_to_what_is_no_folder() {
+        assert!(Location::parse("x", Some(Path::new("/a\0b"))).is_err());
     }
 
     #[test]
