@@ -1,6 +1,6 @@
 //! How old an object is, by the clock of whoever keeps it: those of machines may be wrong by minutes.
 
-use crate::{Stamp, StorageError, Store, local};
+use crate::{StorageError, Store, local};
 use object_store::ObjectStoreExt;
 use std::time::{Duration, SystemTime};
 
@@ -16,11 +16,7 @@ impl Store {
         if !self.is_remote() {
             return Ok(None);
         }
-        match self.wait("look at", key, self.remote.store.head(&self.key(key)?)) {
-            Ok(meta) => Ok(Some(Stamp::of_object(&meta).modified)),
-            Err(StorageError::NotFound { .. }) => Ok(None),
-            Err(e) => Err(e),
-        }
+        Ok(self.get_stamped(key)?.map(|(_, stamp)| stamp.modified))
     }
 
     /// The time since an object was written; `None` if there is no such object. Beside it an object is written for a moment, as stores say the
