@@ -4,7 +4,7 @@ use crate::log::Reports;
 use crate::needs::Producers;
 use crate::readiness::Done;
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{StorageError, at_once};
+use chunkwise_storage::{StorageError, StoredChunk, at_once};
 use chunkwise_task::TaskContext;
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use std::collections::HashMap;
 /// The second result is the chunks that are there, also of tasks that are not done.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
     let stages = &ctx.plan.stages;
-    let mut stored: HashMap<&str, HashMap<Vec<u64>, (u64, Option<String>)>> = HashMap::new();
+    let mut stored: HashMap<&str, HashMap<Vec<u64>, StoredChunk>> = HashMap::new();
     for o in stages.iter().flat_map(|s| &s.outputs) {
         stored.insert(&o.array, ctx.array(&o.array).tagged_chunks()?);
     }
     let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
     reports.retain(|(array, chunk), w| {
         let found = stored.get(array.as_str()).and_then(|s| s.get(chunk));
-        w.bytes > 0 && found.is_some_and(|(size, etag)| *size == w.bytes && same(etag, &w.etag))
+        w.bytes > 0 && found.is_some_and(|s| s.bytes == w.bytes && same(&s.etag, &w.etag))
     });
     forget_damaged(ctx, &mut reports)?;
     let mut all: Vec<Done> = Vec::new();

@@ -33,6 +33,15 @@ pub(crate) struct Inner {
     pub watch: Option<Arc<InputWatch>>,
 }
 
+/// What a listing says of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// Stored bytes.
+    pub bytes: u64,
+    /// The entity tag that an object store gives it, without quotes.
+    pub etag: Option<String>,
+}
+
 /// A shard of so many bytes is verified after one request.
 const ONE_REQUEST: u64 = 32 << 20;
 /// What is under way at once where no plan says it.
@@ -159,9 +168,9 @@ impl ArrayIo {
     }
 
     /// Every stored chunk with its size and, in object stores, its entity tag, by one listing.
-    pub fn tagged_chunks(&self) -> Result<HashMap<Vec<u64>, (u64, Option<String>)>, StorageError> {
+    pub fn tagged_chunks(&self) -> Result<HashMap<Vec<u64>, StoredChunk>, StorageError> {
         let all = self.0.store.list_tagged("")?;
-        Ok(all.into_iter().filter_map(|(key, size, tag)| Some((self.chunk_of(&key)?, (size, tag)))).collect())
+        Ok(all.into_iter().filter_map(|(key, bytes, etag)| Some((self.chunk_of(&key)?, StoredChunk { bytes, etag }))).collect())
     }
 
     /// The indices of the stored chunks, in the order of their numbers; `None` where the store cannot say it.
