@@ -114,7 +114,7 @@ impl<'a> Args<'a> {
     pub fn dtype(&mut self, position: usize) -> Result<Option<DType>, BuildError> {
         match self.text(position, "dtype")? {
             None => Ok(None),
-            Some(t) => t.parse().map(Some).or_else(|message: String| {
+            Some(t) => t.parse().map(Some).map_err(|message: String| {
                 let help = match t.as_str() {
                     "float" | "double" => Some("float64"),
                     "int" | "integer" | "long" => Some("int64"),
@@ -125,7 +125,7 @@ impl<'a> Args<'a> {
                 };
                 let help = help.map(String::from).or_else(|| crate::suggest(&t, DType::ALL.iter().map(|d| d.name())));
                 let help = help.map(|h| format!("did you mean \"{h}\"?"));
-                Err(BuildError { message, span: self.here.clone(), help })
+                BuildError { message, span: self.here.clone(), help }
             }),
         }
     }
