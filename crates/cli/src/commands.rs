@@ -256,7 +256,7 @@ pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
     let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
     let report = match is_run {
         true => chunkwise::verify_plan(&location).map_err(say)?,
-        false => chunkwise::verify_store(&location).map_err(|e| not_there(&location, e.into()))?,
+        false => chunkwise::verify_store(&location).map_err(|e| not_there(&location, e))?,
     };
     let document = json!({
         "whole": report.good, "problems": report.problems, "more_problems": report.more, "cannot_tell": report.unknown, "without_checksums": report.without,

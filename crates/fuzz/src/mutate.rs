@@ -194,16 +194,16 @@ impl<'c> Mutator<'c> {
         let word = String::from_utf8_lossy(&self.words[self.rng.usize(..self.words.len())]).into_owned();
         let pick = self.rng.usize(..);
         match value {
-            Value::Number(n) if pick % 3 == 0 => {
-                *value = n.as_i64().map_or(number, |n| json!(n.wrapping_add(if pick % 2 == 0 { 1 } else { -1 })))
+            Value::Number(n) if pick.is_multiple_of(3) => {
+                *value = n.as_i64().map_or(number, |n| json!(n.wrapping_add(if pick.is_multiple_of(2) { 1 } else { -1 })))
             }
-            Value::Number(_) if pick % 7 > 0 => *value = number,
-            Value::String(text) if pick % 3 == 0 => {
+            Value::Number(_) if !pick.is_multiple_of(7) => *value = number,
+            Value::String(text) if pick.is_multiple_of(3) => {
                 let at = text.char_indices().map(|(i, _)| i).nth(pick % (text.len() + 1)).unwrap_or(text.len());
                 text.insert_str(at, &word);
             }
-            Value::String(_) if pick % 7 > 0 => *value = json!(word),
-            Value::Array(list) if !list.is_empty() && pick % 4 > 0 => {
+            Value::String(_) if !pick.is_multiple_of(7) => *value = json!(word),
+            Value::Array(list) if !list.is_empty() && !pick.is_multiple_of(4) => {
                 let i = pick / 4 % list.len();
                 match pick % 4 {
                     1 => drop(list.remove(i)),
@@ -212,7 +212,7 @@ impl<'c> Mutator<'c> {
                 }
             }
             Value::Array(list) => list.push(number),
-            Value::Object(map) if !map.is_empty() && pick % 3 > 0 => {
+            Value::Object(map) if !map.is_empty() && !pick.is_multiple_of(3) => {
                 let key = map.keys().nth(pick / 3 % map.len()).cloned().unwrap_or_default();
                 let removed = map.remove(&key);
                 if pick % 3 == 1 {

@@ -92,9 +92,9 @@ fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
         out = format!("{out}: {long}");
     }
     let times = units(meta).is_some_and(|u| u.contains(" since "));
-    match if times { other_calendar(meta) } else { units(meta) } {
-        Some(text) => out = format!("{out} [{text}]"),
-        None => {}
+    let unit = if times { other_calendar(meta) } else { units(meta) };
+    if let Some(text) = unit {
+        out = format!("{out} [{text}]");
     }
     for (k, i) in &slice.fixed {
         let mut one = k.clone();
