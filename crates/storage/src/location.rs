@@ -46,8 +46,8 @@ impl Location {
             if rest.is_empty() {
                 return Err(bad("it names no bucket or host"));
             }
-            if rest.ends_with(char::is_whitespace) {
-                return Err(bad("it ends in a space or a line break"));
+            if rest.split('/').any(|part| part.ends_with(char::is_whitespace)) {
+                return Err(bad("it, or a folder in it, ends in a space or a line break"));
             }
             if rest.split('/').any(|p| p == "..") {
                 return Err(bad("'..' is not allowed in a URL"));
@@ -198,8 +198,8 @@ mod tests {
             assert_eq!(parse(&(url.to_string() + "/")), url, "{text:?}");
         }
         // In the key of an object it could be meant, but hardly ever is.
-        for text in ["s3://b/x ", "s3://b/x\n", "https://host/x /", "s3://b /"] {
-            assert!(parse(text).contains("ends in a space") || parse(text).contains("no bucket"), "{text:?}: {}", parse(text));
+        for text in ["s3://b/x ", "s3://b/x\n", "s3://b/x /y", "https://host/x /", "s3://b /"] {
+            assert!(parse(text).contains("in a space") || parse(text).contains("no bucket"), "{text:?}: {}", parse(text));
         }
     }
 
