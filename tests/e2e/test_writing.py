@@ -202,7 +202,7 @@ def test_contradictions_are_refused(tmp_path):
 
     refused({"codec": "zstd", "codecs": [bytes_codec()]}, "not both")
     refused({"codecs": [sharding([bytes_codec()])], "chunks": [4, 3], "shards": list(CHUNKS)}, "chunk_shape", "[5, 3]", "[4, 3]")
-    refused({"codecs": [sharding([bytes_codec()])], "shards": [12, 6]}, "not a multiple")
+    refused({"codecs": [sharding([bytes_codec()])], "shards": [12, 6]}, "no multiple")
     refused({"codec": "lzma"}, "codecs", "zarr.json")
 
 
