@@ -15,7 +15,7 @@ use crate::{Event, RunError, RunReport, StageInfo, inputs, replace, resume, run_
 use chunkwise_plan::{ArrayRole, Requests};
 use chunkwise_storage::{REPLACED, StorageError, Store, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -142,6 +142,13 @@ fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
     Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
 
+/// The outputs of which some tasks are not done.
+fn undone_outputs<'c>(ctx: &'c TaskContext, done: &[Done]) -> BTreeSet<&'c str> {
+    let stages = ctx.plan.stages.iter().zip(done).filter(|(_, d)| !d.all());
+    let written = stages.flat_map(|(stage, _)| stage.outputs.iter().map(|o| o.array.as_str()));
+    written.filter(|name| ctx.plan.arrays[*name].role == ArrayRole::Output).collect()
+}
+
 /// Claims the outputs for a run that has a driver.
 fn claim(ctx: &TaskContext, driven: bool) -> Result<Option<Claims>, RunError> {
     let names = outputs(ctx);
@@ -181,6 +188,14 @@ pub(crate) fn begin(
         store.delete(CANCELLED)?;
         let (done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
         inputs = inputs::go_on(ctx, began_there()?, &done, &mut have)?;
+        // Another run may have replaced and published them since; nobody must open them while they are of both.
+        let undone: Vec<_> = undone_outputs(ctx, &done).into_iter().collect();
+        let unpublished = at_once(&undone, |name| {
+            lease.map_or(Ok(()), Lease::check)?;
+            claims.as_ref().map_or(Ok(()), Claims::check)?;
+            ctx.unpublish(name).map_err(unusable)
+        });
+        unpublished.into_iter().collect::<Result<(), RunError>>()?;
         (done, have)
     } else {
         let names = outputs(ctx);
