@@ -22,13 +22,19 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use store::SimStore;
-use world::{BEGIN, Here, SECOND, World};
+use world::{BEGIN, Fate, Here, SECOND, World};
 
 /// Elements of the arrays, and their chunks: of inputs, intermediates and outputs.
 const LENGTH: u64 = 12;
 const CHUNKS: [u64; 3] = [3, 4, 2];
 /// Worlds that are tried, unless the environment says otherwise.
 const WORLDS: u64 = 10_000;
+/// The requests in which a process is killed or stopped, at most: those of a run and a half.
+const REQUESTS: u64 = 100;
+/// The longest that it is stopped.
+const LONGEST_PAUSE: u64 = 200 * SECOND;
+/// How often somebody comes again who finds another one at work.
+const PERSISTENCE: usize = 4;
 /// Attempts to finish the work when everything is quiet.
 const ATTEMPTS: usize = 8;
 
@@ -221,26 +227,30 @@ impl Stage {
         let (stage, mut s) = (self.clone(), self.world.state());
         let plan = if matches!(self.kind, Kind::OnePlace | Kind::OneGroup) { s.random.usize(..2) } else { 0 };
         let (machine, start) = (s.random.usize(..3), s.time + s.some_time(90 * SECOND));
-        let resume = self.kind != Kind::OnePlace && number > 0 && s.chance(0.8);
-        let overwrite = self.kind == Kind::OnePlace || (number > 0 && s.chance(0.3));
-        let killed = s.chance(0.4).then(|| start + s.some_time(60 * SECOND));
-        let paused = s.chance(0.4).then(|| (start + s.some_time(60 * SECOND), s.some_time(400 * SECOND)));
+        let resume = number > 0 && s.chance(0.6);
+        let overwrite = self.kind == Kind::OnePlace || (number > 0 && s.chance(0.5));
+        let killed = s.chance(0.5).then(|| s.random.u64(1..REQUESTS));
+        let paused = s.chance(0.5).then(|| (s.random.u64(1..REQUESTS), s.random.u64(..LONGEST_PAUSE)));
         let jump = s.chance(0.1).then(|| (start + s.some_time(60 * SECOND), s.random.i64(-600..600) * SECOND as i64));
         drop(s);
         let process = self.world.start(machine, start, move || {
-            if let Some(here) = world::here() {
-                let _ = stage.run(&here, plan, resume, overwrite);
+            let Some(here) = world::here() else { return };
+            // Who is told that another one is at work comes again.
+            for _ in 0..PERSISTENCE {
+                match stage.run(&here, plan, resume, overwrite) {
+                    Err(RunError::Running { .. } | RunError::Claimed { .. }) if here.alive() => {}
+                    _ => return,
+                }
+                let pause = here.world.state().some_time(60 * SECOND);
+                here.wait(pause);
             }
         });
         let mut s = self.world.state();
-        if let Some(time) = killed {
-            s.happen(time, usize::MAX, move |s| s.kill(process));
+        if let Some(request) = killed {
+            s.doom(process, request, Fate::Killed);
         }
-        if let Some((time, long)) = paused {
-            s.happen(time, usize::MAX, move |s| {
-                let until = s.time + long;
-                s.pause(process, until);
-            });
+        if let Some((request, long)) = paused {
+            s.doom(process, request, Fate::Stopped(long));
         }
         if let Some((time, by)) = jump {
             s.happen(time, usize::MAX, move |s| s.jump(machine, by));

@@ -91,7 +91,6 @@ impl SimStore {
             if !s.processes[here.process].alive {
                 return None;
             }
-            s.requests += 1;
             let most = if s.chance(0.95) { SECOND / 20 } else { 4 * SECOND };
             let (there, back) = (s.some_time(most), s.some_time(most));
             let part = s.faults;
@@ -99,6 +98,7 @@ impl SimStore {
             // It arrives when nobody waits for the answer any more, or the answer is lost.
             let fault = lost || late > 0;
             let arrives = s.time + there + late;
+            s.request(here.process, arrives);
             if !lost {
                 s.happen(arrives, here.process, move |s| *slot.lock().unwrap() = Some(apply(&inner, s.time)));
             }

@@ -40,6 +40,18 @@ pub struct Process {
     paused: u64,
     /// How often it was stopped so far.
     pub pauses: u64,
+    /// What befalls it, by how many requests it has made then.
+    fate: BTreeMap<u64, Fate>,
+    requests: u64,
+}
+
+/// What befalls a process while one of its requests is under way.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate {
+    /// It is killed.
+    Killed,
+    /// It is stopped for so long.
+    Stopped(u64),
 }
 
 pub struct State {
@@ -114,6 +126,25 @@ impl State {
         }
     }
 
+    /// Says what befalls a process at one of its requests.
+    pub fn doom(&mut self, process: usize, request: u64, fate: Fate) {
+        self.processes[process].fate.insert(request, fate);
+    }
+
+    /// A process makes a request, which arrives at a time: what befalls it meanwhile.
+    pub fn request(&mut self, process: usize, arrives: u64) {
+        self.requests += 1;
+        let p = &mut self.processes[process];
+        p.requests += 1;
+        let Some(fate) = p.fate.remove(&p.requests) else { return };
+        // Just before the request arrives, or just after.
+        let time = if self.chance(0.5) { arrives.saturating_sub(1) } else { arrives + 1 };
+        self.happen(time, usize::MAX, move |s| match fate {
+            Fate::Killed => s.kill(process),
+            Fate::Stopped(long) => s.pause(process, s.time + long),
+        });
+    }
+
     /// Stops a process until a time.
     pub fn pause(&mut self, process: usize, until: u64) {
         let p = &mut self.processes[process];
@@ -184,7 +215,16 @@ impl World {
     pub fn start(self: &Arc<World>, machine: usize, time: u64, work: impl FnOnce() + Send + 'static) -> usize {
         let mut state = self.state();
         let process = state.processes.len();
-        state.processes.push(Process { machine, pid: 0, started: time, alive: true, paused: 0, pauses: 0 });
+        state.processes.push(Process {
+            machine,
+            pid: 0,
+            started: time,
+            alive: true,
+            paused: 0,
+            pauses: 0,
+            fate: BTreeMap::new(),
+            requests: 0,
+        });
         drop(state);
         let own = self.clone();
         self.thread(process, time, move || {
