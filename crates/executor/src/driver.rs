@@ -224,16 +224,19 @@ pub(crate) fn begin(
         // Before anything is deleted or computed.
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
-        let replaced = replace::look(ctx, &replaced)?;
+        replace::look(ctx, &replaced)?;
         replace::check_apart(&ctx.plan)?;
         inputs = inputs::look(ctx, began_there()?)?;
         claims = claim(ctx, driven)?;
-        // Another run may have ended since they were looked at.
+        // Another run may have ended since they were looked at: only now that they are claimed they stay what they are.
         for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
-            if there? && !overwrite {
-                return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() });
+            match there? {
+                true if !overwrite => return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() }),
+                true if !replaced.contains(name) => replaced.push(*name),
+                _ => {}
             }
         }
+        let replaced = replace::look(ctx, &replaced)?;
         let still = || still().and_then(|()| claims.as_ref().map_or(Ok(()), Claims::check));
         let made = at_once(&replaced, |(name, owned)| replace::make_room(ctx, name, owned, &still));
         for said in made {
