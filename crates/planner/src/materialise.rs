@@ -19,6 +19,7 @@ use std::collections::HashSet;
 
 pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
     let watch = draft.watch;
+    let users = users(graph);
     let mut k = 0;
     // Roots are appended while we look, so that what a stored node needs is looked at too. A node is stored once, so there is an end.
     let most = draft.roots.len() + graph.nodes.len();
@@ -29,7 +30,7 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
             if !falls.goes_on(draft.unstored(graph)) {
                 return;
             }
-            let node = smallest(graph, draft, k, node);
+            let node = smallest(graph, &users, draft, k, node);
             draft.store(graph, node);
         }
         k += 1;
@@ -154,6 +155,16 @@ fn elements(regions: &[Region]) -> u64 {
     regions.iter().map(Region::volume).fold(0, u64::saturating_add)
 }
 
+/// By node, those that take its value.
+fn users(graph: &Graph) -> Vec<Vec<usize>> {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
+    for (k, n) in graph.nodes.iter().enumerate() {
+        n.inputs.iter().for_each(|&input| users[input].push(k));
+    }
+    users.iter_mut().for_each(Vec::dedup);
+    users
+}
+
 /// The node of root `k` that is to be stored next.
 fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
@@ -166,22 +177,17 @@ fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
 /// result is stored instead. So a mean is stored rather than its sum in a wider dtype, beside its count. But not with a fold that others use as
 /// well: that is stored before, so both would not be computed in one reading. And not the root itself, which is stored already: that would
 /// leave it to compute the fold as before.
-fn smallest(graph: &Graph, draft: &Draft, k: usize, mut node: usize) -> usize {
+fn smallest(graph: &Graph, users: &[Vec<usize>], draft: &Draft, k: usize, mut node: usize) -> usize {
     let bytes = |k: usize| {
         let ty = &graph.nodes[k].ty;
         volume(&ty.shape).saturating_mul(ty.dtype.size())
     };
-    let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
-    for (k, n) in graph.nodes.iter().enumerate() {
-        n.inputs.iter().for_each(|&input| users[input].push(k));
-    }
-    users.iter_mut().for_each(Vec::dedup);
     let mut falls = draft.watch.falling("looking for the smallest value of a fold");
     while !draft.roots.iter().any(|r| r.node == node) && falls.goes_on((graph.nodes.len() - node) as u64) {
         let &[user] = &users[node][..] else { break };
         let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
         let mut beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
-        if !mapped || user == draft.roots[k].node || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, &users, k)) {
+        if !mapped || user == draft.roots[k].node || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, users, k)) {
             break;
         }
         node = user;

@@ -4,7 +4,8 @@
 
 use crate::stages::Draft;
 use chunkwise_plan::{ArrayRole, Stage, StageKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Operations by which nobody would know a stage.
 const PLAIN: [&str; 24] = [
@@ -59,27 +60,40 @@ fn does(stage: &Stage) -> String {
 /// Names the stages that write an intermediate array.
 pub(crate) fn run(draft: &mut Draft<'_>) {
     // By array: the outputs that it leads to. A stage reads only what stages before it write.
-    let mut leads: HashMap<String, Vec<String>> = HashMap::new();
+    let mut leads: HashMap<String, Rc<Vec<String>>> = HashMap::new();
     let mut second: Vec<bool> = vec![false; draft.stages.len()];
     for s in (0..draft.stages.len()).rev() {
         let stage = &draft.stages[s];
         let mut to: Vec<String> = Vec::new();
         let mut inner = false;
+        // The arrays that one stage reads lead to the same outputs, mostly, and share one list of them.
+        let (mut seen, mut lists) = (HashSet::new(), HashSet::new());
         for o in &stage.outputs {
             let output = draft.arrays.get(&o.array).is_some_and(|a| a.role == ArrayRole::Output);
             inner |= !output;
-            let found = if output { vec![plain(&o.array).to_string()] } else { leads.get(&o.array).cloned().unwrap_or_default() };
-            to.extend(found);
+            if output {
+                let name = plain(&o.array);
+                to.extend(seen.insert(name.to_string()).then(|| name.to_string()));
+            } else if let Some(list) = leads.get(&o.array).filter(|list| lists.insert(Rc::as_ptr(list))) {
+                to.extend(list.iter().filter(|name| seen.insert((*name).clone())).cloned());
+            }
         }
-        let mut seen = std::collections::HashSet::new();
-        to.retain(|name| seen.insert(name.clone()));
+        let to = Rc::new(to);
         for array in stage.reads() {
-            let all = leads.entry(array.to_string()).or_default();
-            all.splice(0..0, to.iter().filter(|t| !all.contains(t)).cloned().collect::<Vec<_>>());
+            match leads.get(array) {
+                None => _ = leads.insert(array.to_string(), to.clone()),
+                Some(all) if Rc::ptr_eq(all, &to) => {}
+                Some(all) => {
+                    let known: HashSet<&String> = all.iter().collect();
+                    let new = to.iter().filter(|name| !known.contains(name));
+                    let both = Rc::new(new.chain(all.iter()).cloned().collect());
+                    leads.insert(array.to_string(), both);
+                }
+            }
         }
         let first = stage.name.ends_with(" (partial)");
         if first {
-            let made: Vec<&str> = stage.outputs.iter().map(|o| o.array.as_str()).collect();
+            let made: HashSet<&str> = stage.outputs.iter().map(|o| o.array.as_str()).collect();
             let readers = (s + 1..draft.stages.len()).filter(|&r| draft.stages[r].reads().any(|a| made.contains(&a)));
             readers.for_each(|r| second[r] = true);
         }

@@ -1,7 +1,7 @@
 //! Roots and programs: the draft that later passes refine.
 
 use crate::graph::Graph;
-use crate::watch::{Watch, reach};
+use crate::watch::{Watch, reach, reached};
 use crate::{PlannerError, Request};
 use chunkwise_kernels::{Kernel, Node};
 use chunkwise_plan::demand::demands;
@@ -237,17 +237,18 @@ impl<'a> Draft<'a> {
         grid
     }
 
-    /// The program that computes some nodes from stored arrays, and the graph node of each of its steps.
+    /// The program that computes some nodes from stored arrays, and the graph node of each of its steps, which rise.
     pub fn program(&self, graph: &Graph, roots: &[usize]) -> (Program, Vec<usize>) {
-        let stop = |k: usize| self.stored.contains_key(&k) && !roots.contains(&k);
-        let needed = reach(roots, graph.nodes.len(), |k| if stop(k) { &[] } else { &graph.nodes[k].inputs });
-        let order: Vec<usize> = (0..graph.nodes.len()).filter(|&k| needed[k]).collect();
+        let computed: HashSet<usize> = roots.iter().copied().collect();
+        let stop = |k: usize| self.stored.contains_key(&k) && !computed.contains(&k);
+        // The graph may have many more nodes than that: nothing here goes through all of them.
+        let order = reached(roots, |k| if stop(k) { &[] } else { &graph.nodes[k].inputs });
         let place: HashMap<usize, usize> = order.iter().enumerate().map(|(i, &k)| (k, i)).collect();
         let steps = order
             .iter()
             .map(|&k| {
                 let n = &graph.nodes[k];
-                let read = if roots.contains(&k) { self.sources.get(&k) } else { self.stored.get(&k).or_else(|| self.sources.get(&k)) };
+                let read = if computed.contains(&k) { self.sources.get(&k) } else { self.stored.get(&k).or_else(|| self.sources.get(&k)) };
                 match read {
                     Some(name) => Step { read: Some(name.clone()), kernel: None, inputs: Vec::new(), ty: n.ty.clone(), stream: None },
                     None => Step {
@@ -319,8 +320,13 @@ pub(crate) fn run(graph: &Graph, draft: &mut Draft) {
             let alike = |g: &[&Root]| g[0].tasks == root.tasks || (key.is_some() && g.iter().all(|other| keys[&other.node] == *key));
             let sibling = *l == level && !r.is_disjoint(&reads) && alike(g);
             if sibling {
+                // The older group goes first, and less is moved than stays.
+                if reads.len() < r.len() {
+                    std::mem::swap(&mut reads, r);
+                }
                 reads.extend(r.drain());
-                members.splice(0..0, g.drain(..));
+                g.append(&mut members);
+                members = std::mem::take(g);
             }
             !sibling
         });
@@ -371,7 +377,7 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     stream(graph, &mut program, &order, &nodes, draft.step_bytes());
     let outputs = group
         .iter()
-        .map(|r| StageOutput { step: order.iter().position(|&k| k == r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
+        .map(|r| StageOutput { step: order.binary_search(&r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
         .collect::<Vec<_>>();
     let mut operations: Vec<String> =
         order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
@@ -409,7 +415,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         let seen = reach(starts, n, |k| if through(k) { &given.steps[k].inputs } else { &[] });
         (0..n).filter(|&k| seen[k] && given.steps[k].read.is_some()).collect()
     };
-    let roots: Vec<usize> = outputs.iter().filter_map(|o| order.iter().position(|k| k == o)).collect();
+    let roots: Vec<usize> = outputs.iter().filter_map(|o| order.binary_search(o).ok()).collect();
     let above_outputs = leaves(&roots, &|k| !fold[k]);
     let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
     for w in (0..n).filter(|&w| fold[w]) {

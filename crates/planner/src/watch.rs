@@ -4,6 +4,7 @@
 
 use crate::PlannerError;
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// How long planning may take. The planner has no clock of its own: it asks what has passed.
@@ -113,6 +114,20 @@ pub(crate) fn reach<'n>(starts: &[usize], n: usize, mut next: impl FnMut(usize) 
     seen
 }
 
+/// As [`reach`], in rising order, in time that depends on what is reached only.
+pub(crate) fn reached<'n>(starts: &[usize], mut next: impl FnMut(usize) -> &'n [usize]) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let mut stack = starts.to_vec();
+    while let Some(k) = stack.pop() {
+        if seen.insert(k) {
+            stack.extend(next(k));
+        }
+    }
+    let mut seen: Vec<usize> = seen.into_iter().collect();
+    seen.sort_unstable();
+    seen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +168,6 @@ mod tests {
             edges[k]
         });
         assert_eq!((seen, opened), (vec![true, true, false, false], 2));
+        assert_eq!(reached(&[2, 0], |k| edges[k]), [0, 1, 2, 3]);
     }
 }

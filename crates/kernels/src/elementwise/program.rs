@@ -10,6 +10,7 @@ use super::strip::{Buffer, Found, LINE, StripFn, copy};
 use super::{ElementOp, find};
 use crate::{Block, KernelError, with_block, with_dtype};
 use chunkwise_types::DType;
+use std::collections::HashMap;
 
 /// The most elements of a strip.
 pub(super) const MAX_STRIP: usize = 4096;
@@ -143,6 +144,7 @@ impl Fused {
         }
         // Outputs that are inputs are copied; those that are one value are one block.
         let mut wanted: Vec<usize> = Vec::new();
+        let mut output_of: HashMap<usize, usize> = HashMap::new();
         let mut asked = Vec::new();
         for &o in outputs {
             let k = match *values.get(o).ok_or_else(|| bug("an output that is not there"))? {
@@ -153,7 +155,7 @@ impl Fused {
                     raw.len() - 1
                 }
             };
-            asked.push(wanted.iter().position(|&w| w == k).unwrap_or_else(|| {
+            asked.push(*output_of.entry(k).or_insert_with(|| {
                 wanted.push(k);
                 wanted.len() - 1
             }));
@@ -274,9 +276,11 @@ fn place(raw: &[Raw], wanted: &[usize]) -> (Vec<Op>, Vec<DType>) {
     }
     let (mut registers, mut free): (Vec<DType>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut places: Vec<Place> = vec![Place::Input(0); raw.len()];
+    let mut output_of: Vec<Option<usize>> = vec![None; raw.len()];
+    wanted.iter().enumerate().for_each(|(o, &k)| output_of[k] = Some(o));
     let mut ops = Vec::new();
     for (k, op) in raw.iter().enumerate().filter(|(k, _)| last[*k].is_some()) {
-        places[k] = match wanted.iter().position(|&w| w == k) {
+        places[k] = match output_of[k] {
             Some(o) => Place::Output(o),
             None => Place::Register(match free.iter().rposition(|&r| registers[r] == op.dtype) {
                 Some(i) => free.swap_remove(i),
