@@ -240,3 +240,18 @@ def test_an_input_that_was_just_written(tmp_path):
         chunkwise("run", path, *MEM).ok()
     np.testing.assert_array_equal(read_array(tmp_path / "out4.zarr/y"), x * 32)
     assert time.time() > os.stat(tmp_path / "out4.zarr/y/zarr.json").st_mtime
+
+
+@pytest.mark.parametrize("what", ["a folder", "a pipe"])
+@pytest.mark.parametrize("key", ["c/3/0/0", "zarr.json"])
+def test_what_is_no_file_is_not_empty(tmp_path, what, key):
+    """Taken for a missing chunk it would read as the fill value; and whoever opens a pipe waits."""
+    path, _ = prepare(tmp_path, 8, "x + 1")
+    (tmp_path / "in.zarr" / key).unlink()
+    if what == "a folder":
+        (tmp_path / "in.zarr" / key).mkdir()
+    else:
+        os.mkfifo(tmp_path / "in.zarr" / key)
+    word = "a folder is in its place" if what == "a folder" else "something that is no file is in its place"
+    chunkwise("run", path, *MEM).failed(f"in.zarr/{key}", word)
+    nothing_published(tmp_path)

@@ -1,7 +1,7 @@
 //! The fast path of the local filesystem: plain reads into place, atomic writes and listings, on the thread that asks.
 
 use crate::input::modified;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -29,16 +29,28 @@ pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()
 /// Files from this size on are read ahead.
 const LARGE: u64 = 1 << 20;
 
-/// Opens a file, and tells the system that it will be read from its beginning to its end. `None` if there is no such file.
-pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
-    let file = match File::open(path) {
+/// Opens a file, `None` if there is none. A folder or a device in its place is an error: taken for nothing, it would read as the fill value.
+fn regular(path: &Path) -> Result<Option<(File, Metadata)>> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Whoever opens a pipe waits for its other end.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = match options.open(path) {
         Err(e) if is_missing(&e) => return Ok(None),
         other => other?,
     };
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Ok(None);
+        let what = if meta.is_dir() { "a folder" } else { "something that is no file" };
+        return Err(Error::other(format!("{what} is in its place")));
     }
+    Ok(Some((file, meta)))
+}
+
+/// Opens a file, and tells the system that it will be read from its beginning to its end. `None` if there is no such file.
+pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
+    let Some((file, meta)) = regular(path)? else { return Ok(None) };
     #[cfg(target_os = "linux")]
     if meta.len() >= LARGE {
         // Only advice: a filesystem that does not take it reads as before.
@@ -52,21 +64,14 @@ pub(crate) type Bounded = std::result::Result<Vec<u8>, u64>;
 
 /// The bytes of a file, or its size if that is more than `most`, with what the system says of it; `None` if there is none.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(Bounded, Metadata)>> {
-    let file = match File::open(path) {
-        Err(e) if is_missing(&e) => return Ok(None),
-        other => other?,
-    };
-    let meta = file.metadata()?;
+    let Some((file, meta)) = regular(path)? else { return Ok(None) };
     if meta.len() > most {
         return Ok(Some((Err(meta.len()), meta)));
     }
     // One more, so that the end is seen at once.
     let mut data = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
     // It may grow while it is read.
-    match file.take(most.saturating_add(1)).read_to_end(&mut data) {
-        Err(e) if is_missing(&e) => return Ok(None),
-        other => other?,
-    };
+    file.take(most.saturating_add(1)).read_to_end(&mut data)?;
     let bytes = data.len() as u64;
     Ok(Some((if bytes > most { Err(bytes) } else { Ok(data) }, meta)))
 }
