@@ -128,7 +128,7 @@ def one_round(seed, template, expected, whole, folder):
             chunkwise("run", "p.yaml", cwd=folder / "fresh").ok()
             found = outputs(folder)
             for name, wanted in outputs(folder / "fresh").items():
-                assert np.array_equal(found[name], wanted), f"seed {seed}: {name} differs: {story}"
+                assert np.array_equal(found[name], wanted, equal_nan=True), f"seed {seed}: {name} differs: {story}"
             return
         executor = rng.choice(list(EXECUTORS))
         story.append(f"{executor} to the end")
@@ -136,7 +136,7 @@ def one_round(seed, template, expected, whole, folder):
         assert done.code == 0, f"seed {seed}: {story}\n{done.stderr}"
     found = outputs(folder)
     for name, wanted in expected.items():
-        assert np.array_equal(found[name], wanted), f"seed {seed}: {name} differs: {story}"
+        assert np.array_equal(found[name], wanted, equal_nan=True), f"seed {seed}: {name} differs: {story}"
     # What was damaged after it was published is found, too.
     for name in ("out.zarr", "turned.zarr"):
         chunkwise("verify", name, cwd=folder).ok()
