@@ -7,8 +7,9 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "reliability.md"
 EXECUTORS = ["threads", "processes", "command", "slurm", "kubernetes", "aws-batch"]
+FILES = ["test_executors", "test_executors_places"]
 # Executors whose tests are in files of their own: test_on_EXECUTOR...
-OWN_FILES = {"lambda": "aws_lambda/test_lambda"}
+OWN_FILES = {"lambda": ["aws_lambda/test_lambda", "aws_lambda/test_lambda_places"]}
 # Of tests that are not parametrised by executor, whose name is no argument. `None`: of the worker, which is the same for all.
 FIXED = {
     "test_nobody_is_left_behind": EXECUTORS[1:],
@@ -35,6 +36,7 @@ WHY = {
     "test_an_input_that_workers_do_not_see": {"threads": "the driver is the worker", "lambda": "no folders"},
     "test_a_full_disk": {"lambda": "no disk"},
     "test_a_read_only_disk": {"lambda": "no disk"},
+    "test_a_work_directory_that_leads_elsewhere": {"lambda": "no folders"},
 }  # fmt: skip
 
 
@@ -50,15 +52,15 @@ def module_of(file):
 def own_tests():
     """First sentences of the tests of executors that have a file of their own: {executor: sentences}."""
     found = {}
-    for executor, file in OWN_FILES.items():
-        functions = [f for n, f in vars(module_of(file)).items() if n.startswith(f"test_on_{executor}")]
+    for executor, own in OWN_FILES.items():
+        functions = [f for file in own for n, f in vars(module_of(file)).items() if n.startswith(f"test_on_{executor}")]
         found[executor] = [f.__doc__.strip().rstrip(".") for f in functions]
     return found
 
 
 def tests():
     """Each test with its first sentence and its executors."""
-    for name, function in vars(module_of("test_executors")).items():
+    for name, function in (item for file in FILES for item in vars(module_of(file)).items()):
         if name.startswith("test_") and name != "test_the_table_is_of_these_tests":
             marks = [m.args for m in getattr(function, "pytestmark", []) if m.name == "parametrize"]
             executors = next((values for names, values in marks if names == "executor"), None)
