@@ -97,8 +97,12 @@ pub fn check_readable(at: &Location) -> Result<(), StorageError> {
         let is_chunk = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(|c: char| c == 'c' || c.is_ascii_digit()));
         let next = entries.flatten().find(|e| is_chunk(&e.file_name()) && e.file_name() != "chunkwise.xxh3");
         let Some(next) = next.map(|e| e.path()) else { return Ok(()) };
-        if !next.is_dir() {
+        if next.is_file() {
             return std::fs::File::open(&next).map(|_| ()).or_else(|e| denied(&next, e));
+        }
+        // What is no file and no folder is refused by whoever reads it.
+        if !next.is_dir() {
+            return Ok(());
         }
         path = next;
     }

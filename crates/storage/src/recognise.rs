@@ -38,6 +38,10 @@ pub(crate) fn recognise(location: &Location) -> Option<String> {
         let holds = if first.is_empty() { "nothing".into() } else { first.join(", ") };
         return Some(format!("it is a folder without Zarr metadata (zarr.json or .zarray); it holds {holds}"));
     }
+    // Whoever opens a pipe waits for its other end.
+    if !meta.is_file() {
+        return Some("it is no file and no folder".into());
+    }
     let mut head = Vec::new();
     std::fs::File::open(&path).ok()?.take(16).read_to_end(&mut head).ok()?;
     let found = FORMATS.iter().find(|(at, magic, ..)| head.get(*at..).is_some_and(|h| h.starts_with(magic)));
