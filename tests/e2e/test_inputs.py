@@ -124,6 +124,33 @@ def test_changed_before_a_run_goes_on(tmp_path, executor, change):
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(read_array(tmp_path / "in.zarr")), rtol=1e-12)
 
 
+def cut(path):
+    path.write_bytes(path.read_bytes()[:60])
+
+
+def later(path):
+    """One digit, and the run began later than it did."""
+    path.write_text(path.read_text().replace('"began": 1', '"began": 9'))
+
+
+def removed(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [cut, later, removed])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_changed_when_nobody_knows_what_it_was(tmp_path, executor, damage):
+    """What a run has written down of its inputs is damaged, and they have changed: nothing that is finished counts."""
+    path, x = prepare(tmp_path, 200)
+    args = [*MEM, *EXECUTORS[executor]]
+    killed(tmp_path, path, args)
+    in_place(tmp_path, x)
+    damage(next((tmp_path / "work").glob("*/inputs.json")))
+    done = chunkwise("run", path, *args, "--resume", "--json").ok()
+    assert done.report["skipped"] == 0 and any("all tasks are run again" in w for w in done.report["warnings"]), done.report
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x + 1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("change", [in_place, copied])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_what_no_finished_task_has_read_may_change(tmp_path, executor, change):

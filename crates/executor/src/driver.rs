@@ -142,6 +142,10 @@ fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
     Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
 
+fn nothing_done(ctx: &TaskContext) -> Vec<Done> {
+    ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect()
+}
+
 /// The outputs of which some tasks are not done.
 fn undone_outputs<'c>(ctx: &'c TaskContext, done: &[Done]) -> BTreeSet<&'c str> {
     let stages = ctx.plan.stages.iter().zip(done).filter(|(_, d)| !d.all());
@@ -183,10 +187,21 @@ pub(crate) fn begin(
     let (done, have) = if resumed {
         permitted(ctx)?;
         replace::check_apart(&ctx.plan)?;
-        groups::check(&ctx.plan, overwrite || overwrites(ctx)?)?;
+        let overwrites = overwrites(ctx)?;
+        groups::check(&ctx.plan, overwrite || overwrites)?;
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
-        let (done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        if inputs::unknown(ctx, &done, &have)? {
+            note = Some(format!("'{}' is gone or damaged, which tells what the inputs were: all tasks are run again", Inputs::OBJECT));
+            still()?;
+            claims.as_ref().map_or(Ok(()), Claims::check)?;
+            run_folder::clear(&ctx.run_dir)?;
+            if overwrites {
+                files.push((OVERWRITES, b"{}".to_vec()));
+            }
+            (done, have) = (nothing_done(ctx), Reports::new());
+        }
         inputs = inputs::go_on(ctx, began_there()?, &done, &mut have)?;
         // Another run may have replaced and published them since; nobody must open them while they are of both.
         let undone: Vec<_> = undone_outputs(ctx, &done).into_iter().collect();
@@ -247,7 +262,7 @@ pub(crate) fn begin(
         run_folder::clear(&ctx.run_dir)?;
         files.push((Inputs::OBJECT, inputs.bytes()));
         inputs.watch(ctx);
-        (ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect::<Vec<_>>(), Reports::new())
+        (nothing_done(ctx), Reports::new())
     };
     // Before there is a run that could be resumed: it has something to delete at its end.
     if overwrite {

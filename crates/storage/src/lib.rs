@@ -52,7 +52,7 @@ pub use ahead::Reader;
 pub use allowed::{check_allowed, restrict};
 pub use at_once::at_once;
 pub use boxes::Elements;
-pub use chunks::{ArrayIo, StoredChunk};
+pub use chunks::{ArrayIo, StoredChunk, checksum};
 pub use codec::one_codec_thread;
 pub use cursor::Cursor;
 pub use error::StorageError;

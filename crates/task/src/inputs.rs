@@ -6,7 +6,7 @@
 use crate::context::Opened;
 use crate::{TaskContext, TaskError};
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Since, Stamp, StorageError, Store, at_once, check_input, has_grown, now};
+use chunkwise_storage::{Since, Stamp, StorageError, Store, at_once, check_input, checksum, has_grown, now};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,6 +26,19 @@ pub struct Inputs {
     arrays: BTreeMap<String, Stamp>,
 }
 
+/// As it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept<T> {
+    inputs: T,
+    xxh3: String,
+}
+
+/// The checksum of what is kept.
+fn sum(inputs: &Inputs) -> String {
+    format!("{:016x}", checksum(&serde_json::to_vec(inputs).unwrap_or_default()))
+}
+
 impl Inputs {
     /// The object in the folder of a run that has this.
     pub const OBJECT: &str = "inputs.json";
@@ -42,14 +55,18 @@ impl Inputs {
         Ok(Inputs { began, began_there, arrays })
     }
 
-    /// What was kept by [`Inputs::keep`], if anything was.
+    /// What was kept by [`Inputs::keep`]; `None` if nothing was, or it is damaged.
     ///
     /// # Errors
     /// When storage fails.
     pub fn of_run(ctx: &TaskContext) -> Result<Option<Inputs>, StorageError> {
-        let text = Store::open(&ctx.run_dir)?.get(Self::OBJECT)?;
-        // Damaged is as good as not there: tasks then know less, and whoever resumes looks again.
-        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+        Ok(Store::open(&ctx.run_dir)?.get(Self::OBJECT)?.and_then(|text| Self::of_bytes(&text)))
+    }
+
+    /// What [`Inputs::bytes`] gave, if not a bit of it has changed: with another time, changes of the inputs would not be seen.
+    fn of_bytes(bytes: &[u8]) -> Option<Inputs> {
+        let kept: Kept<Inputs> = serde_json::from_slice(bytes).ok()?;
+        (kept.xxh3 == sum(&kept.inputs)).then_some(kept.inputs)
     }
 
     /// Keeps it in the folder of the run.
@@ -62,7 +79,7 @@ impl Inputs {
 
     /// What [`Inputs::OBJECT`] holds.
     pub fn bytes(&self) -> Vec<u8> {
-        serde_json::to_vec_pretty(self).unwrap_or_default()
+        serde_json::to_vec_pretty(&Kept { inputs: self, xxh3: sum(self) }).unwrap_or_default()
     }
 
     /// From now on, tasks of this process refuse what was written since.
@@ -166,5 +183,25 @@ impl TaskContext {
         })
         .into_iter()
         .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bit_may_change() {
+        let inputs = Inputs { began: 1_700_000_000_123_456_789, began_there: Some(1_700_000_000_000_000_000), arrays: BTreeMap::new() };
+        let bytes = inputs.bytes();
+        let began = |bytes: &[u8]| Inputs::of_bytes(bytes).map(|i| (i.began, i.began_there));
+        assert_eq!(began(&bytes), Some((inputs.began, inputs.began_there)));
+        for bit in 0..bytes.len() * 8 {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            // White space may become another one.
+            assert!(began(&other).is_none_or(|found| Some(found) == began(&bytes)), "bit {bit}");
+        }
+        (0..bytes.len()).for_each(|n| assert_eq!(began(&bytes[..n]), None, "{n}"));
     }
 }
