@@ -192,7 +192,8 @@ pub(crate) fn begin(
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
         let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
-        if inputs::unknown(ctx, &done, &have)? {
+        // Where no driver was, workers that were started by hand have left reports, and nobody has written down what the inputs were.
+        if store.get(run_folder::PLAN)?.is_some() && inputs::unknown(ctx, &done, &have)? {
             note = Some(format!("'{}' is gone or damaged, which tells what the inputs were: all tasks are run again", Inputs::OBJECT));
             still()?;
             claims.as_ref().map_or(Ok(()), Claims::check)?;

@@ -79,11 +79,15 @@ pub enum Since {
     Theirs(u64),
 }
 
+const SECOND: u64 = 1_000_000_000;
+
 impl Since {
     /// The time by the clock of a store, elsewhere or not, with what two clocks may differ by.
     fn at(self, remote: bool) -> u64 {
         match self {
             Since::Ours(time) if remote => time.saturating_add(CLOCKS),
+            // What tells the time in whole seconds, as an answer of S3 does, means any time in that second: listings may be more exact.
+            Since::Theirs(time) if remote && time.is_multiple_of(SECOND) => time.saturating_add(SECOND - 1),
             Since::Ours(time) | Since::Theirs(time) => time,
         }
     }
@@ -200,5 +204,19 @@ impl ArrayIo {
             return Ok(HashSet::new());
         }
         Ok(store.newer(time.at(store.is_remote()))?.iter().filter_map(|key| self.chunk_of(key)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_second_is_any_time_in_it() {
+        let second = 1_700_000_000 * SECOND;
+        assert_eq!(Since::Theirs(second).at(true), second + SECOND - 1);
+        assert_eq!(Since::Theirs(second + 1).at(true), second + 1);
+        assert_eq!((Since::Theirs(second).at(false), Since::Ours(second).at(false)), (second, second));
+        assert_eq!(Since::Ours(second).at(true), second + CLOCKS);
     }
 }
