@@ -180,30 +180,30 @@ pub(crate) fn begin(
     run_folder::check(&ctx.run_dir)?;
     let store = Store::open(&ctx.run_dir)?;
     // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
-    let resumed = resume && (store.get(run_folder::PLAN)?.is_some() || !store.list(REPORTS)?.is_empty());
+    let planned = resume && store.get(run_folder::PLAN)?.is_some();
+    let resumed = planned || resume && !store.list(REPORTS)?.is_empty();
     let mut note = None;
+    let mut replaces = overwrite;
     let (claims, inputs);
     let mut files = vec![run_folder::marker(&ctx.run_dir)];
     let (done, have) = if resumed {
         permitted(ctx)?;
         replace::check_apart(&ctx.plan)?;
-        let overwrites = overwrites(ctx)?;
-        groups::check(&ctx.plan, overwrite || overwrites)?;
+        replaces |= overwrites(ctx)?;
+        groups::check(&ctx.plan, replaces)?;
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
         let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        let known = Inputs::of_run(ctx)?;
         // Where no driver was, workers that were started by hand have left reports, and nobody has written down what the inputs were.
-        if store.get(run_folder::PLAN)?.is_some() && inputs::unknown(ctx, &done, &have)? {
-            note = Some(format!("'{}' is gone or damaged, which tells what the inputs were: all tasks are run again", Inputs::OBJECT));
+        if planned && known.is_none() && inputs::matter(&ctx.plan, &done, &have) {
+            note = Some(format!("'{}', which says what the inputs were, is gone or damaged: all tasks are run again", Inputs::OBJECT));
             still()?;
             claims.as_ref().map_or(Ok(()), Claims::check)?;
             run_folder::clear(&ctx.run_dir)?;
-            if overwrites {
-                files.push((OVERWRITES, b"{}".to_vec()));
-            }
             (done, have) = (nothing_done(ctx), Reports::new());
         }
-        inputs = inputs::go_on(ctx, began_there()?, &done, &mut have)?;
+        inputs = inputs::go_on(ctx, known, began_there()?, &done, &mut have)?;
         // Another run may have replaced and published them since; nobody must open them while they are of both.
         let undone: Vec<_> = undone_outputs(ctx, &done).into_iter().collect();
         let unpublished = at_once(&undone, |name| {
@@ -266,7 +266,7 @@ pub(crate) fn begin(
         (nothing_done(ctx), Reports::new())
     };
     // Before there is a run that could be resumed: it has something to delete at its end.
-    if overwrite {
+    if replaces {
         files.push((OVERWRITES, b"{}".to_vec()));
     }
     if !definitions.is_empty() {

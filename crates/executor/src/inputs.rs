@@ -28,20 +28,25 @@ pub(crate) fn look(ctx: &TaskContext, began_there: Option<u64>) -> Result<Inputs
     Inputs::look(ctx, began_there).map_err(unusable_input)
 }
 
-/// True if something is finished, and nobody can tell any more of which state of the inputs it was made.
-pub(crate) fn unknown(ctx: &TaskContext, done: &[Done], have: &Reports) -> Result<bool, RunError> {
+/// True if something is there already that may be made of inputs, so that it matters what they were.
+pub(crate) fn matter(plan: &Plan, done: &[Done], have: &Reports) -> bool {
     let anything = !have.is_empty() || done.iter().any(|d| d.count() > 0);
-    Ok(anything && ctx.plan.arrays.values().any(|a| a.role == ArrayRole::Input) && Inputs::of_run(ctx)?.is_none())
+    anything && plan.arrays.values().any(|a| a.role == ArrayRole::Input)
 }
 
-/// Looks at the inputs of a run that goes on. A chunk that was written since may be read if nothing that is finished was made of it: the result is
+/// Looks at the inputs of a run that goes on, of which it is `known` what they were. A chunk that was written since may be read if nothing that is finished was made of it: the result is
 /// that of the input as it is now. Then what unfinished tasks have written is forgotten.
 ///
 /// # Errors
 /// When something that is finished was made of a chunk that was written since, or an input is another array or none.
-pub(crate) fn go_on(ctx: &TaskContext, began_there: Option<u64>, done: &[Done], have: &mut Reports) -> Result<Inputs, RunError> {
-    let nothing = have.is_empty() && done.iter().all(|d| d.count() == 0);
-    let inputs = match Inputs::of_run(ctx)?.filter(|_| !nothing) {
+pub(crate) fn go_on(
+    ctx: &TaskContext,
+    known: Option<Inputs>,
+    began_there: Option<u64>,
+    done: &[Done],
+    have: &mut Reports,
+) -> Result<Inputs, RunError> {
+    let inputs = match known.filter(|_| matter(&ctx.plan, done, have)) {
         Some(mut inputs) => {
             let changed = inputs.changed(ctx, began_there).map_err(unusable_input)?;
             if !changed.is_empty() {

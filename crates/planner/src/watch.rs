@@ -102,27 +102,28 @@ impl Falling<'_> {
     }
 }
 
-/// Everything that can be reached from some nodes by the edges that `next` gives. A node is opened once, so this ends.
-pub(crate) fn reach<'n>(starts: &[usize], n: usize, mut next: impl FnMut(usize) -> &'n [usize]) -> Vec<bool> {
-    let mut seen = vec![false; n];
+/// Opens everything that can be reached from some nodes by the edges that `next` gives. A node is opened when `first` says that it is new, so
+/// this ends.
+fn walk<'n>(starts: &[usize], mut first: impl FnMut(usize) -> bool, mut next: impl FnMut(usize) -> &'n [usize]) {
     let mut stack = starts.to_vec();
     while let Some(k) = stack.pop() {
-        if !std::mem::replace(&mut seen[k], true) {
+        if first(k) {
             stack.extend(next(k));
         }
     }
+}
+
+/// For each of `n` nodes, whether it can be reached from some of them.
+pub(crate) fn reach<'n>(starts: &[usize], n: usize, next: impl FnMut(usize) -> &'n [usize]) -> Vec<bool> {
+    let mut seen = vec![false; n];
+    walk(starts, |k| !std::mem::replace(&mut seen[k], true), next);
     seen
 }
 
-/// As [`reach`], in rising order, in time that depends on what is reached only.
-pub(crate) fn reached<'n>(starts: &[usize], mut next: impl FnMut(usize) -> &'n [usize]) -> Vec<usize> {
+/// The nodes that can be reached from some nodes, in rising order, in time that depends on how many these are.
+pub(crate) fn reached<'n>(starts: &[usize], next: impl FnMut(usize) -> &'n [usize]) -> Vec<usize> {
     let mut seen = HashSet::new();
-    let mut stack = starts.to_vec();
-    while let Some(k) = stack.pop() {
-        if seen.insert(k) {
-            stack.extend(next(k));
-        }
-    }
+    walk(starts, |k| seen.insert(k), next);
     let mut seen: Vec<usize> = seen.into_iter().collect();
     seen.sort_unstable();
     seen
