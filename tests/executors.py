@@ -26,6 +26,21 @@ LOCAL = ["threads", "processes", "command"]
 ALL = [*LOCAL, *ENGINES]
 
 
+def engine(request, executor):
+    """The server of an executor that is an API."""
+    return request.getfixturevalue({"kubernetes": "kubernetes", "aws-batch": "batch"}[executor])
+
+
+def led_away(recorder):
+    """Options of storage by which a file would lead keys to the server of somebody else, or choose other keys; each with what is said of it."""
+    return [
+        ({"endpoint": recorder.url}, f"--allow endpoint={recorder.url}"),
+        ({"region": f"x@{recorder.host}/", "allow_http": True}, "no region"),
+        ({"profile": "admin"}, "--allow profile=admin"),
+        ({"anonymous": True}, "--allow anonymous"),
+    ]
+
+
 def server_of(request):
     """How workers reach the server of a test, if it has one."""
     return next((request.getfixturevalue(name).env for name in ("remote", "passing") if name in request.fixturenames), {})
@@ -72,7 +87,7 @@ def through(on, request, tmp_path):
         program.write_text(f"#!{sys.executable}\nimport os, pathlib, subprocess, sys\nargs, binary, folder = sys.argv[1:], {binary()!r}, {str(tmp_path)!r}\n{FIRST}{script}")
         program.chmod(0o755)
         if executor in APIS:
-            request.getfixturevalue("kubernetes" if executor == "kubernetes" else "batch").images["chunkwise:test"] = [str(program)]
+            engine(request, executor).images["chunkwise:test"] = [str(program)]
         else:
             args = [*args, "--executor-option", f"program={program}"]
         return args, env

@@ -14,7 +14,7 @@ import time
 import obstore
 import pytest
 import reliability
-from executors import ALL, APIS, ENGINES, batch, bucket, clean, kubernetes, nothing_published, on, passing, remote, through  # noqa: F401
+from executors import ALL, APIS, ENGINES, batch, bucket, clean, engine, kubernetes, nothing_published, on, passing, remote, through  # noqa: F401
 from faults import LIAR, MEM, NO_NETWORK, NOT_MOUNTED, TWICE, Run, SmallDisk, cuts, files, prepare
 from harness import chunkwise, write_pipeline
 from services.servers import stored, upload
@@ -58,7 +58,7 @@ def test_resume_on_another_executor(tmp_path, on, remote, request, reference, fi
         remote.heal()
         run.kill_workers()
         if first in APIS:
-            request.getfixturevalue("kubernetes" if first == "kubernetes" else "batch").settle()
+            engine(request, first).settle()
     nothing_published(tmp_path)
     args, env = on(second)
     with Run("run", path, *args, "--resume", env={**env, **remote.env}) as run:
@@ -171,7 +171,7 @@ def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     little = [*args, "--executor-option", "mem=12MB"]
     if executor in APIS:
         # A worker is told what its container has, and refuses what does not fit; so the container gets less than it was promised.
-        api, little = request.getfixturevalue("kubernetes" if executor == "kubernetes" else "batch"), args
+        api, little = engine(request, executor), args
         api.memory = 12_000_000
     with Run("run", path, *little, env=env) as run:
         run.failed("too much memory", "projected to need", "--resume")
@@ -259,7 +259,7 @@ def test_a_worker_without_network(tmp_path, through, remote, single, executor):
 def test_workers_whose_image_does_not_come(tmp_path, on, request, executor):
     """The image of the workers is not in its registry: the run stops and names it."""
     args, env = on(executor)
-    request.getfixturevalue("kubernetes" if executor == "kubernetes" else "batch").images.clear()
+    engine(request, executor).images.clear()
     more = ["--executor-option", "start_timeout=1"] if executor == "kubernetes" else []
     with Run("run", prepare(tmp_path), *args, *more, env=env) as run:
         run.failed("chunkwise:test", "not found")

@@ -10,7 +10,7 @@ import signal
 import time
 
 import pytest
-from executors import ALL, APIS, batch, bucket, clean, kubernetes, nothing_published, on, remote  # noqa: F401
+from executors import ALL, APIS, batch, bucket, clean, engine, kubernetes, led_away, nothing_published, on, remote  # noqa: F401
 from faults import MEM, Run, files, prepare
 from harness import chunkwise, write_array, write_pipeline
 from services import Recorder
@@ -19,10 +19,11 @@ from services import Recorder
 def settle(request, executor):
     """Waits until an engine has ended what a driver has left to it."""
     if executor in APIS:
-        request.getfixturevalue("kubernetes" if executor == "kubernetes" else "batch").settle()
+        engine(request, executor).settle()
     elif executor == "slurm":
         end = time.monotonic() + 60
-        while request.getfixturevalue("slurm").jobs() and time.monotonic() < end:
+        while jobs := request.getfixturevalue("slurm").jobs():
+            assert time.monotonic() < end, jobs
             time.sleep(0.1)
 
 
@@ -87,7 +88,7 @@ def test_what_a_killed_run_has_left_is_cleaned(tmp_path, on, remote, request, ex
     with Run("run", path, *args, env={**env, **remote.env}) as run:
         run.until(lambda: remote.rule.hits)
         chunkwise("clean", work, "--all").ok()
-        assert [p for p in work.glob("*/chunkwise-run.json")], "the run was cleaned while it ran"
+        assert list(work.glob("*/chunkwise-run.json")), "the run was cleaned while it ran"
         run.signal(signal.SIGKILL)
         run.end()
         remote.heal()
@@ -104,10 +105,8 @@ def test_a_work_directory_that_leads_elsewhere(tmp_path, on, executor):
     """The default work directory is a link, or belongs to somebody else: the run stops, and nothing changes there."""
     args, env = on(executor)
     write_array(tmp_path / "in.zarr", [[1.0, 2.0], [3.0, 4.0]], (1, 2))
-    path = write_pipeline(tmp_path, {"x": "in.zarr"}, {"y": "x - mean(x)"}, {"out.zarr": "y"}, spec={"work_dir": None})
-    document = json.loads(path.read_text())
-    del document["spec"]["work_dir"]
-    path.write_text(json.dumps(document))
+    path = tmp_path / "pipeline.json"
+    path.write_text(json.dumps({"inputs": {"x": "in.zarr"}, "outputs": {"out.zarr": "x - mean(x)"}}))
     temporary, victim = tmp_path / "tmp", tmp_path / "victim"
     temporary.mkdir()
     temporary.chmod(0o1777)
@@ -133,12 +132,7 @@ def test_a_pipeline_that_leads_keys_away(tmp_path, on, executor):
     env = {**env, "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SESSION_TOKEN": "IQoJEXAMPLE"}
     write_array(tmp_path / "in.zarr", [[1.0, 2.0], [3.0, 4.0]], (1, 2))
     with Recorder(tmp_path) as recorder:
-        for storage, word in [
-            ({"endpoint": recorder.url}, f"--allow endpoint={recorder.url}"),
-            ({"region": f"x@{recorder.host}/", "allow_http": True}, "no region"),
-            ({"profile": "admin"}, "--allow profile=admin"),
-            ({"anonymous": True}, "--allow anonymous"),
-        ]:
+        for storage, word in led_away(recorder):
             path = write_pipeline(tmp_path, {"x": "in.zarr"}, {}, {"s3://bucket/out.zarr": "x * 2"}, spec={"storage": {"s3://": storage}})
             with Run("run", path, *args, env=env) as run:
                 run.failed(word)

@@ -11,6 +11,8 @@ import pytest
 import zarr
 from faults import Run
 from harness import chunkwise, read_array, values, write_array, write_pipeline
+from services import FaultProxy
+from services.servers import upload
 
 SLOW = "sin(exp(cos(sin(exp(cos(sin(exp(cos(x)))))))))"
 MEM = ["--allowed-mem", "300MB"]
@@ -151,6 +153,51 @@ def test_changed_when_nobody_knows_what_it_was(tmp_path, executor, damage):
     np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x + 1), rtol=1e-12)
 
 
+def test_what_was_replaced_goes_when_all_is_run_again(tmp_path):
+    """A run that overwrites keeps the old array beside the new one until that is whole, also if nothing counts that it had finished."""
+    path, x = prepare(tmp_path)
+    write_array(tmp_path / "out.zarr/y", x, (1, 200, 100), ["time", "lat", "lon"])
+    aside = tmp_path / "out.zarr/y/.chunkwise-replaced"
+
+    def begun():
+        return aside.exists() and any(p.stat().st_size for p in (tmp_path / "work").glob("*/reports-*.jsonl"))
+
+    for damage, args in ((None, ["--overwrite"]), (cut, ["--resume"]), (removed, ["--resume"])):
+        if damage:
+            damage(next((tmp_path / "work").glob("*/inputs.json")))
+        with Run("run", path, *MEM, "--workers", "1", *args) as run:
+            if damage:
+                run.until(lambda: "all tasks are run again" in run.errors)
+            run.until(begun)
+            run.signal(signal.SIGKILL)
+            run.end()
+        np.testing.assert_array_equal(read_array(aside), x)
+    chunkwise("run", path, *MEM, "--resume").ok()
+    np.testing.assert_allclose(read_array(tmp_path / "out.zarr/y"), slow(x), rtol=1e-12)
+    assert not aside.exists()
+
+
+def test_an_input_of_the_second_in_which_a_run_began(s3, tmp_path):
+    """Answers of a store tell the time in whole seconds, and its listings may tell it better: what was there before has not changed."""
+    store = s3.bucket("second")
+    path, x = prepare(tmp_path, 40, "x + 1")
+    document = json.loads(path.read_text())
+    document["inputs"] = {"x": "s3://second/in.zarr"}
+    document["outputs"] = {"s3://second/out.zarr/y": "y"}
+    document["spec"] |= {"work_dir": "s3://second/work", "storage": {"s3://second": {"retries": 0}}}
+    path.write_text(json.dumps(document))
+    with FaultProxy(s3.url) as proxy:
+        env = {**s3.env, "AWS_ENDPOINT_URL": proxy.url}
+        rule = proxy.rule(method="GET", path="second/in.zarr/c/30/", status=500)
+        time.sleep(1 - time.time() % 1)
+        upload(store, tmp_path / "in.zarr", "in.zarr")
+        chunkwise("run", path, *MEM, "--retries", "0", env=env).failed("in.zarr/c/30/0/0")
+        rule.times = 0
+        done = chunkwise("run", path, *MEM, "--resume", "--json", env=env).ok()
+    assert done.report["skipped"] > 0
+    np.testing.assert_array_equal(zarr.open_array(zarr.storage.ObjectStore(store), path="out.zarr/y", mode="r")[...], x + 1)
+
+
 @pytest.mark.parametrize("change", [in_place, copied])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_what_no_finished_task_has_read_may_change(tmp_path, executor, change):
@@ -282,3 +329,11 @@ def test_what_is_no_file_is_not_empty(tmp_path, what, key):
     word = "a folder is in its place" if what == "a folder" else "something that is no file is in its place"
     chunkwise("run", path, *MEM).failed(f"in.zarr/{key}", word)
     nothing_published(tmp_path)
+
+
+def test_an_input_that_is_a_pipe(tmp_path):
+    path, _ = prepare(tmp_path, 8, "x + 1")
+    shutil.rmtree(tmp_path / "in.zarr")
+    os.mkfifo(tmp_path / "in.zarr")
+    for command in (["run", path, *MEM], ["plan", path], ["info", tmp_path / "in.zarr"], ["verify", tmp_path / "in.zarr"]):
+        chunkwise(*command).failed("in.zarr", "it is no file and no folder")

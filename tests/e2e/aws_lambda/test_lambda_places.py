@@ -4,6 +4,7 @@ import json
 import signal
 
 import obstore
+from executors import led_away
 from faults import MEM, Run
 from harness import chunkwise, write_pipeline
 from on_lambda import BUCKET
@@ -35,7 +36,7 @@ def test_on_lambda_another_run_with_the_same_output(case, aws, program, proxy, s
     spec = {"work_dir": f"{c.url}/other"}
     other = write_pipeline(tmp_path / "b", {"x": f"s3://{BUCKET}/in.zarr"}, {"r": "x * 2"}, {f"{c.url}/out.zarr/a": "r"}, spec=spec)
     with Function(aws, "crowded", program, [f"s3://{BUCKET}"], s3=proxy.url) as f:
-        second = ["run", other, "--allowed-mem", "300MB", "--executor", "lambda", "--function", f.name, "--overwrite"]
+        second = ["run", other, *MEM, "--executor", "lambda", "--function", f.name, "--overwrite"]
         with c.run(f) as first:
             first.until(lambda: rule.hits)
             with Run(*second, env=f.env) as run:
@@ -78,12 +79,7 @@ def test_on_lambda_a_pipeline_that_leads_keys_away(case, function, tmp_path):
     plan = json.loads(c.plan.read_text())
     (tmp_path / "b").mkdir()
     with Recorder(tmp_path) as recorder:
-        for storage, word in [
-            ({"endpoint": recorder.url}, f"--allow endpoint={recorder.url}"),
-            ({"region": f"x@{recorder.host}/", "allow_http": True}, "no region"),
-            ({"profile": "admin"}, "--allow profile=admin"),
-            ({"anonymous": True}, "--allow anonymous"),
-        ]:
+        for storage, word in led_away(recorder):
             plan["spec"]["storage"] = {"s3://": storage}
             c.plan.write_text(json.dumps(plan))
             with c.run(function) as run:
