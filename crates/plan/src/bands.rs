@@ -69,7 +69,9 @@ impl Bands {
         let n = program.steps.len();
         let (Some(piece), true) = (pieces.get(pieces.len() / 2), pass.tiles.len() > 1) else { return Bands::none(n) };
         let mut leaves = Leaves::new(arrays, program, schedule, pass, (piece, pieces.len()));
-        if let Some(found) = leaves.in_order(None) {
+        // A large chunk is not held as a whole: it is a stream, or what is wanted of it is loaded at once.
+        let whole = |found: &Bands| (0..n).any(|k| leaves.how[k] == Parts::InOrder && !found.streamed[k] && leaves.is_large(k));
+        if let Some(found) = leaves.in_order(None).filter(|found| !whole(found)) {
             return found;
         }
         // Tiles of a fold go far along the axes that it reduces, which for a stream is back and forth. It saves more memory than it
@@ -151,6 +153,11 @@ impl<'a> Leaves<'a> {
         found.is_some_and(|(array, region)| !array.grid.touched(region).indices().all(|chunk| region.contains(&array.grid.region(&chunk))))
     }
 
+    /// Its chunks are never held as a whole.
+    fn is_large(&self, k: usize) -> bool {
+        self.array(k).is_some_and(memory::is_large_stream)
+    }
+
     /// A part of a leaf is most of what lies between its first and its last element, so parts have little in common.
     fn is_orderly(&self, k: usize, part: &[Region]) -> bool {
         let (Some(array), [region]) = (self.array(k), part) else { return part.is_empty() };
@@ -196,7 +203,7 @@ impl<'a> Leaves<'a> {
     /// Bands that go through chunks in their order, those of streams as they are decoded.
     fn in_order(&self, order: Option<CutOrder>) -> Option<Bands> {
         let mut bands = self.bands(BAND_BYTES, order, &|k, part| self.is_orderly(k, part))?;
-        bands.shared = (0..self.how.len()).map(|k| self.how[k] == Parts::InOrder && self.is_part(k)).collect();
+        bands.shared = (0..self.how.len()).map(|k| self.how[k] == Parts::InOrder && self.is_part(k) && !self.is_large(k)).collect();
         let can_stream = |k: &usize| {
             let array = self.array(*k).filter(|_| self.how[*k] == Parts::InOrder && !bands.shared[*k]);
             array.is_some_and(|array| memory::streaming(array).is_some())

@@ -10,7 +10,7 @@ use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
-use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST, Region, blosc_blocks};
+use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Region, blosc_blocks};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -119,6 +119,9 @@ pub fn reading(array: &PlanArray) -> u64 {
         let chunk = chunk_bytes(array, &array.grid);
         return READ_BUFFER.min(chunk).saturating_add((1 << 20).min(chunk.saturating_mul(24)));
     }
+    if let Some(kept) = large_stream(array) {
+        return kept;
+    }
     let chunk = chunk_bytes(array, &array.read_grid());
     let one = encoded(chunk).saturating_add(chunk).saturating_add(block_scratch(array, chunk));
     if blocks(array).is_some() {
@@ -135,7 +138,11 @@ pub fn reading(array: &PlanArray) -> u64 {
 
 /// As [`reading`], of some regions that are read into blocks of their own.
 fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
-    if !direct(array) || blocks(array).is_some() || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape())) {
+    if !direct(array)
+        || blocks(array).is_some()
+        || large_stream(array).is_some()
+        || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape()))
+    {
         return reading(array);
     }
     let chunk = chunk_bytes(array, &array.grid);
@@ -161,7 +168,19 @@ fn cursor(array: &PlanArray) -> u64 {
 
 /// Bytes that the reader of a banded leaf keeps, if its chunks can be decoded from their beginning on.
 pub(crate) fn streaming(array: &PlanArray) -> Option<u64> {
-    crate::zstd::streaming(array, chunk_bytes(array, &array.grid)).filter(|_| direct(array) && array.is_local())
+    let kept = array.metadata.as_ref()?.get("stream")?.as_u64()?;
+    (direct(array) && array.is_local()).then_some(kept)
+}
+
+/// Bytes that a reader keeps of chunks so large that they are never held as a whole: whatever is wanted of them, they are decoded from their
+/// beginning on.
+fn large_stream(array: &PlanArray) -> Option<u64> {
+    streaming(array).filter(|_| chunk_bytes(array, &array.grid) > LARGE_CHUNK)
+}
+
+/// True if chunks are so large that they are never held as a whole, but decoded from their beginning on.
+pub fn is_large_stream(array: &PlanArray) -> bool {
+    large_stream(array).is_some()
 }
 
 /// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.

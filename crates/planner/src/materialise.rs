@@ -106,7 +106,7 @@ impl Task {
             return None;
         }
         let mut program = self.program.clone();
-        stream(graph, &mut program, &self.nodes, &[root.node], draft.step_bytes());
+        stream(graph, &mut program, &self.nodes, &[root.node], draft);
         let before = |i: usize| self.program.dependents(&[i]).iter().zip(&folds).any(|(after, fold)| *after && *fold);
         let most = SMALL.min(draft.target());
         let much = |i: usize| {

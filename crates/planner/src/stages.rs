@@ -374,7 +374,7 @@ const SMALL_ROOT: u64 = 64 << 10;
 fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
     let (mut program, order) = draft.program(graph, &nodes);
-    stream(graph, &mut program, &order, &nodes, draft.step_bytes());
+    stream(graph, &mut program, &order, &nodes, draft);
     let outputs = group
         .iter()
         .map(|r| StageOutput { step: order.binary_search(&r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
@@ -407,8 +407,9 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
 /// Marks the folds that take their input step by step.
 ///
 /// A fold is streamed unless what it reads is needed as well beside it, by the outputs or by a later fold: then the task holds it
-/// anyway, and streaming would read it twice. A step takes so many chunks that it reads `step_bytes` at least.
-pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize], step_bytes: u64) {
+/// anyway, and streaming would read it twice. A step takes so many chunks that it reads [`Draft::step_bytes`] at least.
+pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outputs: &[usize], draft: &Draft<'_>) {
+    let step_bytes = draft.step_bytes();
     let (given, n) = (program.clone(), program.steps.len());
     let fold: Vec<bool> = given.steps.iter().map(Step::is_fold).collect();
     let leaves = |starts: &[usize], through: &dyn Fn(usize) -> bool| -> HashSet<usize> {
@@ -441,7 +442,13 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         let all = read(&mut types[w].iter().map(|ty| Region::full(&ty.shape)));
         let element = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n));
         let product = matches!(kernel, Kernel::Contract(_));
-        let large = element > TILE_ELEMENTS || all > STEP_BYTES.saturating_mul(volume(&step.ty.shape)) || (product && all > step_bytes);
+        // Of a large chunk that can only be decoded from its beginning on all is held but for a fold, which takes it as it is decoded.
+        let in_order = own
+            .iter()
+            .filter_map(|&k| given.steps[k].read.as_ref())
+            .any(|name| draft.arrays.get(name).is_some_and(memory::is_large_stream));
+        let large =
+            in_order || element > TILE_ELEMENTS || all > STEP_BYTES.saturating_mul(volume(&step.ty.shape)) || (product && all > step_bytes);
         if large || cuts.iter().any(|c| c.count() > 1) {
             program.steps[w].stream = Some(cuts);
         }

@@ -3,10 +3,12 @@
 use crate::ArrayMeta;
 use crate::boxes;
 use crate::chain::Chain;
+use crate::deflate::{self, Deflate, Wrapper};
 use crate::half;
-use crate::zstd;
+use crate::stream::Decode;
+use crate::zstd::{self, Windowed};
 use bytes::Bytes;
-use chunkwise_types::{blosc_blocks, volume, zstd_window_log};
+use chunkwise_types::{LARGE_CHUNK, STREAM_TABLES, blosc_blocks, volume, zstd_window_log};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -21,6 +23,8 @@ enum Kind {
     Blosc,
     /// Zstd likewise; its level, as far as the metadata says it.
     Zstd(i64),
+    /// Gzip or zlib likewise.
+    Deflate(Wrapper),
     /// Anything else that zarrs knows.
     Chain,
 }
@@ -59,7 +63,16 @@ pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
 
 /// True if a whole chunk is decoded right into its destination.
 pub(crate) fn is_direct(document: &Value, zarr_format: u8, item: u64) -> bool {
-    matches!(kind_of(document, zarr_format, item), Kind::Blosc | Kind::Zstd(_))
+    matches!(kind_of(document, zarr_format, item), Kind::Blosc | Kind::Zstd(_) | Kind::Deflate(_))
+}
+
+/// Bytes that a reader keeps of a chunk of `chunk` bytes which it decodes from its beginning on, if the codec can do that.
+pub(crate) fn stream_bytes(document: &Value, zarr_format: u8, item: u64, chunk: u64) -> Option<u64> {
+    match kind_of(document, zarr_format, item) {
+        Kind::Zstd(level) => Some((1u64 << zstd_window_log(level)).min(chunk) + STREAM_TABLES),
+        Kind::Deflate(_) => Some(STREAM_TABLES),
+        Kind::Raw | Kind::Blosc | Kind::Chain => None,
+    }
 }
 
 /// The level in the configuration of zstd; the library's own if it has none.
@@ -82,6 +95,8 @@ fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
             Some(c) if plain => match c.get("id").and_then(Value::as_str) {
                 Some("blosc") => Kind::Blosc,
                 Some("zstd") => Kind::Zstd(level(c)),
+                Some("gzip") => Kind::Deflate(Wrapper::Gzip),
+                Some("zlib") => Kind::Deflate(Wrapper::Zlib),
                 _ => Kind::Chain,
             },
             _ => Kind::Chain,
@@ -96,6 +111,8 @@ fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
         [b] if native(b) => Kind::Raw,
         [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
         [b, c] if native(b) && name(c) == "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
+        [b, c] if native(b) && name(c) == "gzip" => Kind::Deflate(Wrapper::Gzip),
+        [b, c] if native(b) && name(c) == "numcodecs.zlib" => Kind::Deflate(Wrapper::Zlib),
         _ => Kind::Chain,
     }
 }
@@ -157,12 +174,18 @@ impl ChunkCodec {
         self.in_blocks
     }
 
-    /// The window of a chunk that can be decoded from its beginning on, as the power of two that it is.
-    pub fn window_log(&self) -> Option<u32> {
-        match self.kind {
-            Kind::Zstd(level) => Some(zstd_window_log(level)),
-            _ => None,
-        }
+    /// True for chunks so large that they are decoded from their beginning on whenever something of them is wanted, from files.
+    pub fn is_large_stream(&self) -> bool {
+        matches!(self.kind, Kind::Zstd(_) | Kind::Deflate(_)) && self.bytes as u64 > LARGE_CHUNK
+    }
+
+    /// What decodes a chunk from its beginning on, if the codec can do that.
+    pub fn decoder(&self) -> Result<Option<Box<dyn Decode>>, String> {
+        Ok(match self.kind {
+            Kind::Zstd(level) => Some(Box::new(Windowed::new(zstd_window_log(level))?)),
+            Kind::Deflate(wrapper) => Some(Box::new(Deflate::new(wrapper))),
+            Kind::Raw | Kind::Blosc | Kind::Chain => None,
+        })
     }
 
     /// Encoded bytes of a chunk, at most: no encoder makes more of them.
@@ -173,7 +196,7 @@ impl ChunkCodec {
     /// Decodes a whole chunk.
     pub fn decode(&self, data: Bytes) -> Result<Vec<u8>, String> {
         match self.kind {
-            Kind::Raw | Kind::Blosc | Kind::Zstd(_) => {
+            Kind::Raw | Kind::Blosc | Kind::Zstd(_) | Kind::Deflate(_) => {
                 // Metadata may say any size; where there is no room for it, that is no reason to abort.
                 if self.bytes > 1 << 32 {
                     Vec::<u8>::new().try_reserve_exact(self.bytes).map_err(|e| format!("it has {} bytes: {e}", self.bytes))?;
@@ -205,6 +228,7 @@ impl ChunkCodec {
             Kind::Raw => return Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
             Kind::Blosc => blosc_into(&data, out)?,
             Kind::Zstd(_) => zstd::decode_into(&data, out)?,
+            Kind::Deflate(wrapper) => deflate::decode_into(&data, out, wrapper)?,
             Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
         }
         Ok(())
@@ -215,7 +239,7 @@ impl ChunkCodec {
         match self.kind {
             Kind::Raw if data.len() == self.bytes => Ok(()),
             Kind::Raw => Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
-            Kind::Blosc | Kind::Zstd(_) | Kind::Chain => self.decode(data).map(|_| ()),
+            Kind::Blosc | Kind::Zstd(_) | Kind::Deflate(_) | Kind::Chain => self.decode(data).map(|_| ()),
         }
     }
 

@@ -6,15 +6,15 @@ use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
 use crate::read::ReadStats;
-use crate::zstd::Stream;
+use crate::stream::Stream;
 use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
 
 /// What a reader keeps of the chunk that it reads from.
 ///
-/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Zstd: the open file and the window of the stream, if nobody
-/// else wants the chunk. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every
+/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Zstd, gzip and zlib: the open file and the window of the
+/// stream, if pieces come in its order. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every
 /// part of it once.
 #[derive(Default)]
 pub struct Cursor {
@@ -179,16 +179,7 @@ impl ArrayIo {
             Opened::Whole(data) => boxes::copy(data, (shape, &from.start), out, to, &from.shape, item),
             Opened::Raw(object) => stats.bytes_read += self.read_raw(object, key, from, out, to)?,
             Opened::Stream(object, stream) => {
-                let mut fetch = self.fetch(object, key, stats);
-                boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
-                    stream.seek(s, &mut fetch)?;
-                    stream.read(&mut out[t..t + n], &mut fetch)
-                })?;
-                // What lies beyond the end of the array is decoded, too: there may be a checksum behind it.
-                let end = from.start.iter().zip(&from.shape).map(|(s, n)| s + n);
-                if end.eq(region.shape.iter().copied()) {
-                    stream.seek(inner.codec.bytes, &mut fetch)?;
-                }
+                stats.bytes_read += self.read_stream((object, stream), key, (from, &region.shape), out, to)?;
             }
             Opened::Blosc(object, frame) => {
                 let mut fetch = self.fetch(object, key, stats);
@@ -199,6 +190,47 @@ impl ArrayIo {
             }
         }
         Ok(())
+    }
+
+    /// Decodes a box of a chunk from its beginning on, and says how many encoded bytes that took; `None` if it is not stored. `shape` is
+    /// that of the part of the chunk that lies in the array.
+    pub(crate) fn read_through(
+        &self,
+        key: &str,
+        (from, shape): (&Region, &[u64]),
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+    ) -> Result<Option<u64>, StorageError> {
+        let Some(object) = self.0.store.open_object(key)? else { return Ok(None) };
+        let codec = &self.0.codec;
+        let decoder = codec.decoder().and_then(|found| found.ok_or_else(|| "its codec has no streams".into()));
+        let mut stream = Stream::new(object.len(), codec.bytes, decoder.map_err(|e| self.corrupt(key, e))?);
+        self.read_stream((&object, &mut stream), key, (from, shape), out, to).map(Some).map_err(|fault| self.said(fault, key))
+    }
+
+    /// Decodes a box of a chunk from where a stream is, or from the beginning, and says how many encoded bytes that took.
+    fn read_stream(
+        &self,
+        (object, stream): (&Object, &mut Stream),
+        key: &str,
+        (from, shape): (&Region, &[u64]),
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+    ) -> Result<u64, Fault> {
+        let codec = &self.0.codec;
+        let mut stats = ReadStats::default();
+        let mut fetch = self.fetch(object, key, &mut stats);
+        boxes::runs(&from.shape, self.0.meta.dtype.size() as usize, (&codec.shape, &from.start), to, |s, t, n| {
+            stream.seek(s, &mut fetch)?;
+            stream.read(&mut out[t..t + n], &mut fetch)
+        })?;
+        // What lies beyond the end of the array is decoded, too: there may be a checksum behind it.
+        let end = from.start.iter().zip(&from.shape).map(|(s, n)| s + n);
+        if end.eq(shape.iter().copied()) {
+            stream.seek(codec.bytes, &mut fetch)?;
+        }
+        drop(fetch);
+        Ok(stats.bytes_read)
     }
 
     /// Reads encoded bytes of a chunk from a place on.
@@ -233,8 +265,8 @@ impl ArrayIo {
                 return Ok(Opened::Blosc(object, frame));
             }
         }
-        if let Some(log) = inner.codec.window_log().filter(|_| streamed) {
-            let stream = Stream::new(object.len(), inner.codec.bytes, log)?;
+        if streamed && let Some(decoder) = inner.codec.decoder()? {
+            let stream = Stream::new(object.len(), inner.codec.bytes, decoder);
             return Ok(Opened::Stream(object, stream.into()));
         }
         let data = match object {

@@ -29,6 +29,9 @@ pub struct ArrayMeta {
     /// Chunks are encoded so that a whole one is decoded right into where it belongs, without a decoded copy beside it; no shards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
+    /// Bytes that a reader keeps of a chunk that it decodes from its beginning on, if the codec can do that; no shards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<u64>,
     /// 2 or 3.
     pub zarr_format: u8,
     /// The metadata document (v3 `zarr.json`, or v2 `.zarray` with the attributes).
@@ -212,7 +215,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         unsupported(format!("its dtype {stored} is not supported"))
     })?;
     let chunk_bytes = chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).filter(|&n| n < 1 << 40);
-    chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
+    let chunk_bytes = chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
     // Of other shards nothing can be read by itself: one is a chunk.
     let inner_chunk = match doc.get("codecs").and_then(Value::as_array).map(Vec::as_slice) {
         Some([shards]) if crate::shard::is_usual(shards) => lengths(shards.pointer("/configuration/chunk_shape")),
@@ -226,6 +229,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get(DIMENSIONS)));
     let raw = inner_chunk.is_none() && crate::codec::is_raw(&doc, zarr_format, dtype.size());
     let direct = inner_chunk.is_none() && crate::codec::is_direct(&doc, zarr_format, dtype.size());
+    let stream = crate::codec::stream_bytes(&doc, zarr_format, dtype.size(), chunk_bytes).filter(|_| direct);
     Ok(ArrayMeta {
         dtype,
         grid: ChunkGrid::regular(&shape, &chunks),
@@ -233,6 +237,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         inner_chunk,
         raw,
         direct,
+        stream,
         zarr_format,
         metadata: doc,
         dimension_names,

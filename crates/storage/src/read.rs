@@ -80,7 +80,7 @@ impl ArrayIo {
         let (key, to) = (self.chunk_key(index), (&region.shape[..], &at[..]));
         (stats.chunks, stats.gets) = (stats.chunks + 1, stats.gets + 1);
         let found = if inner.shard.is_none() && !inner.raw {
-            self.read_encoded(&key, &from, out, to)?
+            self.read_encoded(&key, (&from, &chunk.shape), out, to)?
         } else {
             match (inner.store.open_object(&key)?, &inner.shard) {
                 (None, _) => None,
@@ -98,8 +98,14 @@ impl ArrayIo {
         Ok(())
     }
 
-    /// Reads and decodes a chunk for a box of it. `None` if it is not stored.
-    fn read_encoded(&self, key: &str, from: &Region, out: &mut [u8], to: (&[u64], &[u64])) -> Result<Option<u64>, StorageError> {
+    /// Reads and decodes a chunk for a box of it. `None` if it is not stored. `clipped` is the shape of what of the chunk lies in the array.
+    fn read_encoded(
+        &self,
+        key: &str,
+        (from, clipped): (&Region, &[u64]),
+        out: &mut [u8],
+        to: (&[u64], &[u64]),
+    ) -> Result<Option<u64>, StorageError> {
         let ArrayIo(inner) = self;
         let item = inner.meta.dtype.size() as usize;
         let shared = inner.cache.as_ref().filter(|_| from.shape[..] != inner.codec.shape[..]);
@@ -107,6 +113,12 @@ impl ArrayIo {
         if let Some(data) = shared.and_then(|cache| cache.cached(&name())) {
             boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
             return Ok(Some(0));
+        }
+        // A large chunk is held as a whole only in memory that nothing else needs, for those that want another part of it.
+        let large = inner.store.is_local() && inner.codec.is_large_stream();
+        let room = shared.filter(|_| large).and_then(|cache| cache.room_for(inner.codec.bytes as u64, inner.codec.most()));
+        if large && room.is_none() {
+            return self.read_through(key, (from, clipped), out, to);
         }
         let Some(data) = inner.store.get_at_most(key, inner.codec.most())? else { return Ok(None) };
         let n = data.len() as u64;

@@ -154,7 +154,8 @@ pub fn unmount(location: &Location) {
 
 /// An entity tag as all answers of a store have it: some put it in quotes in one answer and not in another.
 pub(crate) fn plain_etag(tag: &str) -> Option<String> {
-    let plain = tag.trim().trim_start_matches("W/").trim_matches('"');
+    let tag = tag.trim();
+    let plain = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
     (!plain.is_empty()).then(|| plain.to_string())
 }
 

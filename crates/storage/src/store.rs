@@ -469,11 +469,15 @@ impl Store {
 
     /// Every object below a key with its size; keys are relative to this store.
     pub fn list(&self, key: &str) -> Result<Vec<(String, u64)>, StorageError> {
-        Ok(self.list_tagged(key)?.into_iter().map(|(name, size, _)| (name, size)).collect())
+        Ok(self.listed(key, false)?.into_iter().map(|(name, size, _)| (name, size)).collect())
     }
 
     /// As [`Store::list`], with the entity tags that object stores give.
     pub(crate) fn list_tagged(&self, key: &str) -> Result<Vec<(String, u64, Option<String>)>, StorageError> {
+        self.listed(key, true)
+    }
+
+    fn listed(&self, key: &str, tagged: bool) -> Result<Vec<(String, u64, Option<String>)>, StorageError> {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         count(2, 1);
@@ -484,7 +488,7 @@ impl Store {
         } else {
             let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
             let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-            let tag = |m: &object_store::ObjectMeta| m.e_tag.as_deref().and_then(remote::plain_etag);
+            let tag = |m: &object_store::ObjectMeta| m.e_tag.as_deref().filter(|_| tagged).and_then(remote::plain_etag);
             let relative = |m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size, tag(&m)));
             found.into_iter().filter_map(relative).collect::<Vec<_>>()
         };

@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Decoded chunks take at most one of so many parts of the budget.
+const DECODED_SHARE: u64 = 4;
+
 /// A budget in bytes for reservations and objects together.
 pub struct MemoryTier {
     state: Mutex<State>,
@@ -260,13 +263,20 @@ impl MemoryTier {
         Ok(())
     }
 
+    /// Reserves memory for decoding a chunk of `bytes` bytes that is to be kept, beside `encoded` ones, if nothing else needs it; until
+    /// what this returns is dropped.
+    pub(crate) fn room_for(&self, bytes: u64, encoded: u64) -> Option<Spare<'_>> {
+        if bytes > self.budget / DECODED_SHARE { None } else { self.reserve_spare(bytes.saturating_add(encoded)) }
+    }
+
     /// Keeps a decoded chunk while there is room.
     pub(crate) fn cache(&self, name: String, data: Bytes) {
         let n = data.len() as u64;
         let mut state = self.state.lock();
         state.uncache(&name);
         let full = |state: &State| {
-            state.reserved.saturating_add(state.held).saturating_add(n) > self.budget || state.decoded.saturating_add(n) > self.budget / 4
+            state.reserved.saturating_add(state.held).saturating_add(n) > self.budget
+                || state.decoded.saturating_add(n) > self.budget / DECODED_SHARE
         };
         state.forget(full);
         if full(&state) {

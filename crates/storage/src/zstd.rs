@@ -1,16 +1,12 @@
-//! Chunks that are one zstd stream over the elements as they are in memory: decoded into place as a whole, or from their beginning on,
-//! a few rows at a time, by a reader that keeps a window of them instead of the chunk.
+//! Zstd over the elements as they are in memory.
 //!
 //! Format: RFC 8878. A stream says how far back it refers, its window, which is what decoding it takes. Writers of Zarr choose levels and
 //! not windows, so the metadata bounds it; a stream with a larger one is refused where only so much memory was planned for.
 
+use crate::stream::{Decode, Step};
 use std::cell::RefCell;
-use std::ops::Range;
 use zstd::bulk::Decompressor;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
-
-/// Encoded bytes that are read at a time.
-const INPUT: usize = 256 << 10;
 
 thread_local! {
     /// The tables of a decoder are larger than many a chunk.
@@ -39,188 +35,33 @@ pub(crate) fn decode_at_most(data: &[u8], most: usize) -> Result<Vec<u8>, String
     Ok(out)
 }
 
-/// A chunk that is decoded from its beginning on.
-pub(crate) struct Stream {
+/// Decodes a chunk from its beginning on.
+pub(crate) struct Windowed {
     decoder: Decoder<'static>,
-    input: Vec<u8>,
-    /// The part of the input that is not decoded yet.
-    left: Range<usize>,
-    /// Encoded bytes that were read, and that there are.
-    read: u64,
-    size: u64,
-    /// Decoded bytes so far, and that there must be.
-    done: usize,
-    bytes: usize,
     /// The window that is allowed, as a power of two.
     log: u32,
-    /// Nothing is under way: more input would be another frame.
-    ended: bool,
 }
 
-impl Stream {
-    /// A stream of `size` encoded and `bytes` decoded bytes, whose window has `log` bits at most.
-    pub fn new(size: u64, bytes: usize, log: u32) -> Result<Stream, String> {
+impl Windowed {
+    /// A decoder of streams whose window has `log` bits at most.
+    pub fn new(log: u32) -> Result<Windowed, String> {
         let mut decoder = Decoder::new().map_err(|e| e.to_string())?;
         decoder.set_parameter(DParameter::WindowLogMax(log)).map_err(|e| e.to_string())?;
-        let input = vec![0; INPUT.min(usize::try_from(size).unwrap_or(INPUT))];
-        Ok(Stream { decoder, input, left: 0..0, read: 0, size, done: 0, bytes, log, ended: false })
-    }
-
-    /// Goes on to a place, or begins again where it has passed that. `fetch` reads encoded bytes from a place on.
-    pub fn seek<E: From<String>>(&mut self, at: usize, mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
-        if at < self.done {
-            self.decoder.reinit().map_err(|e| e.to_string())?;
-            (self.left, self.read, self.done, self.ended) = (0..0, 0, 0, false);
-        }
-        let mut unwanted = vec![0; (at - self.done).min(INPUT)];
-        while self.done < at {
-            let n = (at - self.done).min(unwanted.len());
-            self.read(&mut unwanted[..n], &mut fetch)?;
-        }
-        Ok(())
-    }
-
-    /// Decodes the next bytes. With the last of them the stream must end, and its checksum, if it has one, be right.
-    pub fn read<E: From<String>>(&mut self, out: &mut [u8], mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
-        let mut n = 0;
-        while n < out.len() {
-            n += self.step(&mut out[n..], &mut fetch)?;
-        }
-        if self.done == self.bytes {
-            while !(self.ended && self.left.is_empty() && self.read == self.size) {
-                if self.step(&mut [0], &mut fetch)? > 0 {
-                    return Err(format!("it decodes to more than {} bytes", self.bytes).into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Decodes as much as there is input for, and says how much that was.
-    fn step<E: From<String>>(&mut self, out: &mut [u8], fetch: &mut impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<usize, E> {
-        if self.left.is_empty() && self.read < self.size {
-            let n = usize::try_from(self.size - self.read).unwrap_or(INPUT).min(self.input.len());
-            fetch(self.read, &mut self.input[..n])?;
-            (self.left, self.read) = (0..n, self.read + n as u64);
-        }
-        if self.left.is_empty() && self.ended {
-            return Err(format!("it decodes to {} bytes instead of {}", self.done, self.bytes).into());
-        }
-        let failed = |e: std::io::Error| {
-            let text = e.to_string();
-            let window = format!(": its window has more than the {} bytes that its level in the metadata stands for", 1u64 << self.log);
-            E::from(format!("zstd cannot decompress it: {text}{}", if text.contains("too much memory") { window } else { String::new() }))
-        };
-        let status = self.decoder.run_on_buffers(&self.input[self.left.clone()], out).map_err(failed)?;
-        self.left.start += status.bytes_read;
-        self.ended = status.remaining == 0;
-        if status.bytes_read == 0 && status.bytes_written == 0 && !self.ended && self.read == self.size && self.left.is_empty() {
-            return Err("it is cut off".to_string().into());
-        }
-        self.done += status.bytes_written;
-        Ok(status.bytes_written)
+        Ok(Windowed { decoder, log })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use chunkwise_types::zstd_window_log;
-    use fastrand::Rng;
-
-    fn data(n: usize) -> Vec<u8> {
-        let mut rng = Rng::with_seed(n as u64);
-        (0..n).map(|i| if i / 1000 % 2 == 0 { rng.u8(..) } else { (i / 77) as u8 }).collect()
+impl Decode for Windowed {
+    fn reset(&mut self) -> Result<(), String> {
+        self.decoder.reinit().map_err(|e| e.to_string())
     }
 
-    /// Reads a stream in pieces of random lengths, some of which are passed over or read again.
-    fn streamed(encoded: &[u8], want: &[u8], log: u32, rng: &mut Rng) -> Result<(), String> {
-        let mut stream = Stream::new(encoded.len() as u64, want.len(), log)?;
-        let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), String> {
-            out.copy_from_slice(&encoded[at as usize..][..out.len()]);
-            Ok(())
-        };
-        let mut back = 3;
-        while stream.done < want.len() {
-            let mut at = (stream.done + rng.usize(..3) / 2 * rng.usize(..100_000)).min(want.len() - 1);
-            if back > 0 && rng.u8(..10) == 0 {
-                (at, back) = (rng.usize(..want.len()), back - 1);
-            }
-            stream.seek(at, &mut fetch)?;
-            let mut out = vec![0; rng.usize(1..700_000).min(want.len() - at)];
-            stream.read(&mut out, &mut fetch)?;
-            assert!(out == want[at..at + out.len()], "{at} of {}", want.len());
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn streams_are_what_was_encoded() {
-        let mut rng = Rng::with_seed(1);
-        for n in [1, 100, 131_072, 999_999, 5_000_000] {
-            let want = data(n);
-            for level in [-5, 1, 3, 19] {
-                let encoded = zstd::bulk::compress(&want, level).unwrap();
-                let mut whole = vec![0; n];
-                decode_into(&encoded, &mut whole).unwrap();
-                assert!(whole == want);
-                streamed(&encoded, &want, zstd_window_log(level.into()), &mut rng).unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn frames_may_follow_each_other_and_have_checksums() {
-        let want = data(3_000_000);
-        let mut encoded = Vec::new();
-        for part in want.chunks(1_234_567) {
-            let mut encoder = zstd::Encoder::new(&mut encoded, 1).unwrap();
-            encoder.include_checksum(true).unwrap();
-            std::io::Write::write_all(&mut encoder, part).unwrap();
-            encoder.finish().unwrap();
-        }
-        let mut rng = Rng::with_seed(2);
-        streamed(&encoded, &want, 23, &mut rng).unwrap();
-        decode_into(&encoded, &mut vec![0; want.len()]).unwrap();
-        // The last bytes are a checksum.
-        *encoded.last_mut().unwrap() ^= 1;
-        assert!(streamed(&encoded, &want, 23, &mut rng).is_err());
-        assert!(decode_into(&encoded, &mut vec![0; want.len()]).is_err());
-    }
-
-    #[test]
-    fn damage_is_an_error() {
-        let want = data(1_000_000);
-        let encoded = zstd::bulk::compress(&want, 3).unwrap();
-        let mut rng = Rng::with_seed(3);
-        let refused = |encoded: &[u8], bytes: usize, rng: &mut Rng| {
-            let mut long = want.clone();
-            long.resize(bytes, 0);
-            let one = streamed(encoded, &long[..bytes], 23, rng).unwrap_err();
-            (one, decode_into(encoded, &mut vec![0; bytes]).unwrap_err())
-        };
-        for cut in [0, 1, 5, 100, encoded.len() - 1] {
-            refused(&encoded[..cut], want.len(), &mut rng);
-        }
-        assert_eq!(refused(&encoded, 1_000_001, &mut rng).0, "it decodes to 1000000 bytes instead of 1000001");
-        assert_eq!(refused(&encoded, 999_999, &mut rng).0, "it decodes to more than 999999 bytes");
-        let longer = [&encoded[..], b"more"].concat();
-        refused(&longer, want.len(), &mut rng);
-        // A window that the level does not have: 16 MB, of which nothing must be taken.
-        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
-        encoder.window_log(24).unwrap();
-        std::io::Write::write_all(&mut encoder, &want).unwrap();
-        let wide = encoder.finish().unwrap();
-        assert!(streamed(&wide, &want, 23, &mut rng).unwrap_err().contains("window"));
-        // A header that claims a size which no machine has.
-        let mut huge = vec![0x28, 0xB5, 0x2F, 0xFD, 0xE0];
-        huge.extend((10u64.pow(15)).to_le_bytes());
-        huge.extend([1, 0, 0]);
-        refused(&huge, want.len(), &mut rng);
-        let claim = decode_at_most(&huge, want.len()).unwrap_err();
-        assert!(claim.contains("into 1000000 bytes"), "{claim}");
-        assert!(decode_at_most(&encoded, want.len()).unwrap() == want && decode_at_most(&encoded, 2 * want.len()).unwrap() == want);
-        assert!(decode_at_most(&encoded, want.len() - 1).is_err() && decode_at_most(b"nothing", 10).is_err());
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        let status = self.decoder.run_on_buffers(input, out).map_err(|e| {
+            let text = e.to_string();
+            let window = format!(": its window has more than the {} bytes that its level in the metadata stands for", 1u64 << self.log);
+            format!("zstd cannot decompress it: {text}{}", if text.contains("too much memory") { window } else { String::new() })
+        })?;
+        Ok(Step { read: status.bytes_read, written: status.bytes_written, ended: status.remaining == 0 })
     }
 }

@@ -20,6 +20,13 @@ pub fn zstd_window_log(level: i64) -> u32 {
     }
 }
 
+/// What decodes chunks from their beginning on keeps beside a window: tables, a block of its output, and what is read of a file at a time.
+pub const STREAM_TABLES: u64 = 1 << 20;
+
+/// Chunks in files of more decoded bytes than this are decoded from their beginning on where their codec can do that, whatever is wanted
+/// of them, and are never held as a whole.
+pub const LARGE_CHUNK: u64 = 64 << 20;
+
 /// Blocks of Blosc that are at most so large are decoded one by one. What versions of C-Blosc choose by themselves is not larger.
 pub const BLOSC_LARGEST: u64 = 2 << 20;
 

@@ -9,7 +9,7 @@ mod scalar;
 mod stores;
 
 pub use bytesize::{ByteSize, ByteSizeError};
-pub use codec::{BLOSC_LARGEST, BLOSC_MOST, blosc_blocks, zstd_window_log};
+pub use codec::{BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, STREAM_TABLES, blosc_blocks, zstd_window_log};
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
 pub use region::{PerAxis, Region, ravel, unravel, volume};

@@ -5,7 +5,7 @@ use chunkwise_ops::stencil::{Boundary, Moving, moving};
 use chunkwise_ops::{Array, OpError, Source, elementwise, linalg, manipulate, reduce};
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit, plan};
-use chunkwise_types::{ChunkGrid, DType, Scalar};
+use chunkwise_types::{ChunkGrid, DType, STREAM_TABLES, Scalar};
 use proptest::prelude::*;
 use serde_json::json;
 use std::cell::Cell;
@@ -22,6 +22,8 @@ pub enum Stored {
     Zstd,
     Gzip,
     Blosc,
+    /// In an order of bytes that no part of a chunk can be read in.
+    BigEndian,
 }
 
 /// A stored array that is only declared.
@@ -29,14 +31,20 @@ pub fn declared(name: &str, dtype: DType, shape: &[u64], chunks: &[u64], stored:
     let codec = match stored {
         Stored::Raw => json!(null),
         Stored::Zstd => json!({"name": "zstd", "configuration": {"level": 3}}),
-        Stored::Gzip => json!({"name": "gzip", "configuration": {"level": 5}}),
+        Stored::Gzip | Stored::BigEndian => json!({"name": "gzip", "configuration": {"level": 5}}),
         Stored::Blosc => {
             json!({"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": dtype.size(), "blocksize": 0}})
         }
     };
     let codecs: Vec<_> = [json!({"name": "bytes"}), codec].into_iter().filter(|c| !c.is_null()).collect();
-    let direct = matches!(stored, Stored::Zstd | Stored::Blosc);
-    let metadata = json!({"raw": stored == Stored::Raw, "direct": direct, "zarr_format": 3, "metadata": {"codecs": codecs}});
+    let direct = !matches!(stored, Stored::Raw | Stored::BigEndian);
+    let stream = match stored {
+        Stored::Zstd => json!((8u64 << 20).min(chunks.iter().product::<u64>() * dtype.size()) + STREAM_TABLES),
+        Stored::Gzip => json!(STREAM_TABLES),
+        Stored::Raw | Stored::Blosc | Stored::BigEndian => json!(null),
+    };
+    let metadata =
+        json!({"raw": stored == Stored::Raw, "direct": direct, "stream": stream, "zarr_format": 3, "metadata": {"codecs": codecs}});
     let source = Source { url: format!("file:///data/{name}"), metadata };
     Array::stored(source, dtype, ChunkGrid::regular(shape, chunks), vec![None; shape.len()])
 }
@@ -136,7 +144,7 @@ fn length(most: u32) -> impl Strategy<Value = u64> {
 
 /// Programs of at most so many operations.
 pub fn cases(operations: usize) -> impl Strategy<Value = Case> {
-    let stored = prop_oneof![Just(Stored::Raw), Just(Stored::Zstd), Just(Stored::Gzip), Just(Stored::Blosc)];
+    let stored = prop_oneof![Just(Stored::Raw), Just(Stored::Zstd), Just(Stored::Gzip), Just(Stored::Blosc), Just(Stored::BigEndian)];
     let axis = (length(11), length(10)).prop_map(|(n, chunk)| (n, chunk.min(n)));
     let output = proptest::option::of(proptest::collection::vec(1..=64u64, 4));
     let program = proptest::collection::vec((0..14u8, 0..4u8), 0..=operations);
