@@ -91,7 +91,19 @@ struct Run<'a> {
 struct Progress {
     done: usize,
     all: usize,
+    /// The share of the next one that is done, as what it needs is loaded.
+    begun: f64,
 }
+
+impl Progress {
+    /// The share of the task that is done with such a share of what is left of a window or piece.
+    fn share(&self, within: f64) -> f64 {
+        (self.done as f64 + self.begun + (1.0 - self.begun) * within) / self.all.max(1) as f64
+    }
+}
+
+/// The share of a window or piece that loading what it needs is taken for.
+const LOADING: f64 = 0.5;
 
 /// Windows of a fold that are announced before they are read, at most.
 const LOOK_AHEAD: usize = 256;
@@ -138,8 +150,8 @@ impl Run<'_> {
 
     /// One more window or piece is done.
     fn advance(&mut self) {
-        self.progress.done += 1;
-        self.watch.did(self.progress.done as f64 / self.progress.all.max(1) as f64);
+        (self.progress.done, self.progress.begun) = (self.progress.done + 1, 0.0);
+        self.watch.did(self.progress.share(0.0));
     }
 
     /// Counts what was read.
@@ -173,6 +185,8 @@ impl Run<'_> {
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
         // One buffer of a leaf is used again; those of others would stay beside it.
         freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
+        let all: u64 = reads.iter().map(|&k| memory::bytes_of(self.program, k, &demands[k])).fold(0, u64::saturating_add);
+        let mut loaded = 0;
         for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };
@@ -188,7 +202,10 @@ impl Run<'_> {
                 })
                 .map_err(storage(self.stage, self.task))?;
                 self.count(read);
+                loaded += block.bytes();
                 known[k].push(Part { region: region.clone(), block });
+                self.progress.begun = self.progress.begun.max(LOADING * loaded as f64 / all.max(1) as f64);
+                self.watch.did(self.progress.share(0.0));
             }
         }
         Ok(())
@@ -203,7 +220,14 @@ impl Run<'_> {
         known: &mut Known,
         take: impl FnMut(&Region, Vec<Block>) -> Result<(), TaskError> + Send,
     ) -> Result<(), TaskError> {
-        let watch = self.watch;
+        let (watch, progress, all) = (self.watch, &self.progress, shift.elements().max(1));
+        let (mut take, mut taken) = (take, 0);
+        let take = |tile: &Region, blocks: Vec<Block>| {
+            take(tile, blocks)?;
+            taken += tile.volume();
+            watch.did(progress.share(taken as f64 / all as f64));
+            Ok(())
+        };
         let (read, done) = tiles.each(shift, prepared, known, &mut self.cursors, &|| watch.cancelled(), take);
         self.count(read);
         done.map_err(|fault| match fault {
@@ -229,7 +253,8 @@ impl Run<'_> {
         // Chunk by chunk where the outputs share a grid, so that only one chunk of each is in memory.
         let grids: Vec<_> = stage.outputs.iter().map(|o| &self.ctx.plan.arrays[&o.array].grid).collect();
         let pieces = schedule.pieces(&pass, &grids);
-        self.progress = Progress { done: 0, all: schedule.phases.iter().map(|p| p.windows.len()).sum::<usize>() + pieces.len() };
+        self.progress =
+            Progress { all: schedule.phases.iter().map(|p| p.windows.len()).sum::<usize>() + pieces.len(), ..Progress::default() };
         for phase in &schedule.phases {
             let nodes: Vec<Node<'_>> = phase
                 .folds

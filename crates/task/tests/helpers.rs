@@ -187,6 +187,34 @@ fn memory_is_given_back_when_a_task_waits_for_it_and_asked_for_again_later() {
     assert!(tier.reserve(PLENTY / 2).unwrap());
 }
 
+#[test]
+fn a_task_of_one_chunk_says_how_far_it_is() {
+    for (k, codec) in [json!("none"), json!("default"), json!({"zstd": 1}), json!({"gzip": 1})].iter().enumerate() {
+        let ctx = TaskContext::open(reading(&format!("shares{k}"), codec)).unwrap();
+        for stage in [0, 1] {
+            let told = Told(Mutex::default());
+            run_task(&ctx, stage, 0, &told).unwrap();
+            let shares = told.0.into_inner().unwrap();
+            assert!(shares.is_sorted() && shares.iter().all(|share| (0.0..=1.0).contains(share)), "{codec}, stage {stage}: {shares:?}");
+            let inside = shares.iter().filter(|share| (0.05..0.95).contains(*share)).count();
+            assert!(inside > 10, "{codec}, stage {stage}: {shares:?}");
+        }
+    }
+}
+
+/// Keeps the shares that a task says are done.
+struct Told(Mutex<Vec<f64>>);
+
+impl Watch for Told {
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn did(&self, share: f64) {
+        self.0.lock().unwrap().push(share);
+    }
+}
+
 /// Calls a function whenever a task asks whether to go on.
 struct Asking<F>(F);
 

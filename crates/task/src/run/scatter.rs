@@ -222,7 +222,7 @@ impl Run<'_> {
         })?;
         let mut written = Vec::with_capacity(had.len());
         // Half of the work was to read and to sort.
-        self.progress = Progress { done: had.len(), all: 2 * had.len() };
+        self.progress = Progress { done: had.len(), all: 2 * had.len(), begun: 0.0 };
         for ((index, had), chunk) in scatter.touched.indices().zip(had).zip(chunks) {
             self.check()?;
             let chunk = chunk.unwrap_or_default();
