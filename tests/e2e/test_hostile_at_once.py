@@ -238,7 +238,7 @@ def hostile_store(at, home, host):
     (at / "listed/zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}' + " " * 100 + "[" * 100_000)
     (at / "honest/chunkwise.xxh3").write_text(f"XXH3_0000000000000000  ../../../home/thesis.txt\nXXH3_0000000000000000  {EVIL}\nXXH3_0000000000000000  /etc/passwd\n")
     return {
-        "bomb": "can have|can be right", "index": "index", "wraps": "index", "cut": "damaged|corrupt", "attributes": "are read|can be right", "zero": "chunk shape",
+        "bomb": "decodes to more than|can be right", "index": "index", "wraps": "index", "cut": "damaged|corrupt", "attributes": "are read|can be right", "zero": "chunk shape",
         "wide": "too large", "codec": "codec|supported", "large": "4000000000", "link": "bytes", "loop": "loop|links|level", "listed": "JSON",
     }  # fmt: skip
 
