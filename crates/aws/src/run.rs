@@ -21,7 +21,7 @@ pub enum State {
     Succeeded,
     /// It has ended, and something is missing.
     Failed,
-    /// Somebody has ended it.
+    /// It was ended from outside.
     Cancelled,
 }
 
@@ -172,7 +172,7 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
         progress: None,
         progress_error: None,
     };
-    // Who may not look any further is told what there is.
+    // A caller without the right to look further is told what there is.
     if status.error.as_deref().is_some_and(|e| e.starts_with("States."))
         && let Some((error, cause)) = failed_batch(aws, &client, &arn)
     {

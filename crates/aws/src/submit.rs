@@ -67,7 +67,7 @@ impl Submission {
     }
 }
 
-/// A name for a run of a pipeline, which nobody else will choose: what the file is called, when, and the microsecond.
+/// A name for a run of a pipeline that no other run will have: what the file is called, when, and the microsecond.
 ///
 /// ```
 /// let name = chunkwise_aws::name_of("s3://b/pipelines/wind (1).yaml");

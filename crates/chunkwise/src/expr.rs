@@ -359,7 +359,7 @@ impl Expr {
             Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| io.read_region(&region, out).map(|_| ()))?)
         };
         let result = run();
-        // Nobody asks for the run or the stored form again.
+        // The run and the stored form are not needed again.
         Store::open(&location)?.delete_prefix("")?;
         if let Some(dir) = run_dir {
             Store::open(&dir)?.delete_prefix("")?;

@@ -68,7 +68,7 @@ impl Inputs {
             let decode = input.decode_cf.or(doc.spec.decode_cf).unwrap_or(true);
             let bad = |e: crate::Error| doc.error(input.url.span.clone(), e.to_string(), "this input").with_cause(e);
             let place = Location::parse(&input.url.value, Some(base)).map_err(|e| bad(e.into()))?;
-            // Who asks for unpacked values gets them, of a copy too.
+            // A user who asks for unpacked values gets them, of a copy too.
             let keep = |pair: &(Array, Array)| input.decode_cf.is_none().then(|| pair.clone());
             let (value, pairs) = match opener.array(&place) {
                 Ok(stored) => {

@@ -147,7 +147,7 @@ fn request(
         return Err(doc.error(output.url.span.clone(), message, "the attributes of this output"));
     }
     let mut attributes = array.attributes().clone();
-    // Without it whoever reads this again could not tell a missing value from a NaN that was computed.
+    // Without it a reader of the output could not tell a missing value from a NaN that was computed.
     if array.has_missing() && array.dtype().kind() == DTypeKind::Float && !attributes.contains_key("_FillValue") {
         attributes.insert("_FillValue".into(), cf::float_attribute(f64::NAN).into());
     }

@@ -32,7 +32,7 @@ pub struct Pipeline {
     pub requests: Vec<Request>,
     /// Where.
     pub session: Session,
-    /// On what it is run, if nobody says otherwise.
+    /// The executor that runs it, unless the caller chooses another.
     pub executor: ExecutorSpec,
     /// What the file says, by what it is, such as `array y`: to say what has changed when a run is resumed.
     pub definitions: BTreeMap<String, String>,

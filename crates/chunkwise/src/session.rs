@@ -54,7 +54,7 @@ pub struct Session {
     planning: Duration,
 }
 
-/// How long planning may take, if nobody says otherwise. It takes milliseconds; a graph of many thousands of operations takes seconds.
+/// How long planning may take by default. It takes milliseconds; a graph of many thousands of operations takes seconds.
 pub const PLANNING: Duration = Duration::from_secs(60);
 
 impl Session {

@@ -12,25 +12,25 @@ use std::collections::BTreeMap;
 pub struct VerifyReport {
     /// Chunks that are there, decode, and have their checksum if one is known.
     pub good: u64,
-    /// What is wrong, one line each; not more than [`MOST`].
+    /// What is wrong, one line each; not more than [`MAX_PROBLEMS`].
     pub problems: Vec<String>,
     /// Problems that are not listed any more.
     pub more: u64,
-    /// Arrays without checksums, with how many of their chunks are not stored: chunks of the fill value need not be, so nobody can tell
+    /// Arrays without checksums, with how many of their chunks are not stored. Chunks of the fill value need not be stored, so it is not known
     /// whether something is lost.
     pub unknown: BTreeMap<String, u64>,
     /// Arrays of which no checksums are known: their chunks are only known to be there and to decode.
     pub without: Vec<String>,
 }
 
-/// Problems that are listed.
-pub const MOST: usize = 10_000;
+/// Problems that are listed, at most.
+pub const MAX_PROBLEMS: usize = 10_000;
 /// Arrays of more chunks are listed first, since most of these may not be stored.
 const LISTED: u64 = 1 << 20;
 
 impl VerifyReport {
     fn problem(&mut self, text: String) {
-        if self.problems.len() < MOST { self.problems.push(text) } else { self.more += 1 }
+        if self.problems.len() < MAX_PROBLEMS { self.problems.push(text) } else { self.more += 1 }
     }
 
     /// Problems, listed or not.
@@ -93,7 +93,7 @@ fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, 
                 if there.next_if(|s| **s == index).is_some() {
                     continue;
                 }
-                if out.problems.len() >= MOST {
+                if out.problems.len() >= MAX_PROBLEMS {
                     break;
                 }
                 out.problem(format!("{url}: chunk '{}' is missing", io.chunk_key(&index)));

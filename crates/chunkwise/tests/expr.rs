@@ -1,4 +1,4 @@
-//! Formulas: operators and methods give what they say, and errors wait until somebody asks.
+//! Formulas: operators and methods give what they say, and errors wait until the result is asked for.
 
 #![allow(clippy::unwrap_used)]
 

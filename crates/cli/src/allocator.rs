@@ -127,7 +127,7 @@ fn allocate(size: usize, zeroed: bool) -> *mut u8 {
     if let Some(at) = reused {
         let block = at as *mut u8;
         if zeroed {
-            // SAFETY: the mapping has at least `size` bytes and is nobody else's since it was taken from those that are kept.
+            // SAFETY: the mapping has at least `size` bytes, and no other code uses it since it was taken from those that are kept.
             unsafe { block.write_bytes(0, size) };
         }
         return block;
@@ -145,7 +145,7 @@ fn make_room(len: usize) {
     loop {
         let old = freed().grow(len);
         match old {
-            // SAFETY: it was kept with this address and length, and is nobody's now.
+            // SAFETY: it was kept with this address and length, and is not in use any more.
             Some(old) => unsafe { map::unmap(old.start as *mut u8, old.len) },
             None => return,
         }
@@ -180,11 +180,11 @@ unsafe fn free(block: *mut u8, size: usize) {
 /// Gives a mapping back, or a part of one.
 ///
 /// # Safety
-/// It is nobody's any more.
+/// It is not in use any more.
 unsafe fn free_mapping(mapping: Free) {
     let old = freed().keep(mapping);
     if let Some(old) = old {
-        // SAFETY: it was kept with this address and length, and is nobody's now.
+        // SAFETY: it was kept with this address and length, and is not in use any more.
         unsafe { map::unmap(old.start as *mut u8, old.len) };
     }
 }
@@ -196,8 +196,8 @@ mod map {
     /// A zeroed mapping of `len` bytes, a multiple of a page, on huge pages if possible; null if there is no memory.
     pub fn map(len: usize, huge: bool) -> *mut u8 {
         let Some(whole) = len.checked_add(if huge { HUGE } else { 0 }) else { return std::ptr::null_mut() };
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory that exists. What is unmapped below are
-        // the ends of that mapping, outside of the aligned block, that nobody has seen; both are multiples of a page.
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory that exists. What is unmapped below are the ends of
+        // that mapping, outside of the aligned block, that no other code has seen; both are multiples of a page.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let start = libc::mmap(std::ptr::null_mut(), whole, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
@@ -231,7 +231,7 @@ mod map {
         if place.is_null() {
             return place;
         }
-        // SAFETY: the place is a mapping that nobody else knows, so it may be replaced; the block is the caller's.
+        // SAFETY: the place is a mapping that no other code knows, so it may be replaced; the block is the caller's.
         unsafe {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             let moved = libc::mremap(block.cast(), len, longer, flags, place);
@@ -246,7 +246,7 @@ mod map {
     /// # Safety
     /// These bytes came from [`map`], of one call or of several whose mappings are neighbours, and are not used again.
     pub unsafe fn unmap(block: *mut u8, len: usize) {
-        // SAFETY: by the contract the bytes are mapped and nobody's; parts of mappings may be given back, and several at once.
+        // SAFETY: by the contract the bytes are mapped and not in use; parts of mappings may be given back, and several at once.
         unsafe { libc::munmap(block.cast(), len) };
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -
                         line += &format!("; its folder stays, for '{file}' in it was not written by the run");
                     }
                 }
-                // Who named it wants to know.
+                // A user who named this run gets the error instead.
                 Err(RunError::Running { holder, .. }) if all && !runs.contains(name) => {
                     row["running"] = holder.clone().into();
                     line += &format!("  left: it is running ({holder})");

@@ -37,7 +37,7 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
     let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
         let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
-        // Whoever wrote the plan does not say what is allowed here.
+        // The author of the plan does not decide what is allowed here.
         if let Some(allowed) = limits.allowed_mem.filter(|m| m.0 < plan.spec.allowed_mem) {
             let made = ByteSize(plan.spec.allowed_mem);
             return Err(refuse!("the plan was made for {made}, more than --allowed-mem {allowed}; plan again, or allow as much"));

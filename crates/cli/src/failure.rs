@@ -312,7 +312,7 @@ pub(crate) fn command_line(e: &clap::Error) -> ExitCode {
     let printed = e.print();
     ExitCode::from(match e.use_stderr() {
         true => REFUSED,
-        // Help that nobody could read is none.
+        // Help that could not be printed is a failure.
         false if printed.is_err_and(|e| e.kind() != std::io::ErrorKind::BrokenPipe) => FAILED,
         false => 0,
     })

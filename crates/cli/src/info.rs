@@ -11,8 +11,8 @@ use miette::{Report, miette};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Letters of an attribute that are shown as text.
-const MOST: usize = 100;
+/// Letters of an attribute that are shown as text, at most.
+const MAX_LETTERS: usize = 100;
 
 /// Bytes of an array, or of all arrays below a group.
 #[derive(Default, Clone, Copy)]
@@ -99,7 +99,7 @@ fn attributes_text(out: &mut String, attributes: &Map<String, Value>, indent: &s
     for (key, value) in attributes.iter().filter(|(k, _)| *k != "_ARRAY_DIMENSIONS") {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let cut = if flat.chars().count() > MOST { flat.chars().take(MOST).chain("...".chars()).collect() } else { flat };
+        let cut = if flat.chars().count() > MAX_LETTERS { flat.chars().take(MAX_LETTERS).chain("...".chars()).collect() } else { flat };
         let _ = writeln!(out, "{indent}{key}: {cut}");
     }
 }
@@ -113,10 +113,10 @@ fn shape_text(shape: &[u64], names: Option<&Vec<Option<String>>>) -> String {
     if shape.is_empty() { "one element".into() } else { shape.iter().enumerate().map(dim).collect::<Vec<_>>().join(" x ") }
 }
 
-/// Elements of a coordinate whose labels are shown.
+/// Elements of a coordinate whose labels are shown, at most.
 const MOST_LABELS: u64 = 1 << 20;
-/// Labels that are all shown.
-const FEW: usize = 8;
+/// The most labels that are all shown.
+const MAX_LABELS: usize = 8;
 
 /// The labels of a coordinate as a person would write them: dates where they are times.
 struct Shown {
@@ -142,7 +142,7 @@ impl Shown {
 
     fn text(&self) -> String {
         let labels = match &self.labels[..] {
-            [first, .., last] if self.labels.len() > FEW => format!("from {first} to {last}"),
+            [first, .., last] if self.labels.len() > MAX_LABELS => format!("from {first} to {last}"),
             few => few.join(", "),
         };
         match &self.calendar {

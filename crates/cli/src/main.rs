@@ -248,7 +248,7 @@ enum Command {
     },
 }
 
-/// Errors name files and URLs: lines are not broken inside a word, and not at all where nobody reads along.
+/// Errors name files and URLs: lines are not broken inside a word, and not at all where standard error is no terminal.
 fn report_errors_legibly() {
     let hook = miette::set_hook(Box::new(|_| {
         let options = miette::MietteHandlerOpts::new().wrap_lines(std::io::stderr().is_terminal()).break_words(false);

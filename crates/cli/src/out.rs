@@ -1,4 +1,4 @@
-//! Standard output that somebody may stop reading: `chunkwise plan p.yaml | head`; and standard error that may be full. Text of others is made
+//! Standard output whose reader may stop reading, as in `chunkwise plan p.yaml | head`; and standard error that may be full. Text of others is made
 //! safe for a terminal on the way.
 
 use crate::text::Safely;
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nobody reads any more.
+/// True once the reader has stopped reading.
 static GONE: AtomicBool = AtomicBool::new(false);
 
 /// Writes text to bytes, and keeps the error that there was.
@@ -63,7 +63,7 @@ pub fn write_picture(text: &str) {
     }
 }
 
-/// Writes to standard error. Where that is full or closed, there is nobody to tell.
+/// Writes to standard error. Where that is full or closed, the failure cannot be told.
 pub fn write_error(text: std::fmt::Arguments<'_>) {
     let _ = safely(io::stderr().lock(), text);
 }
@@ -88,22 +88,22 @@ pub fn write_report(report: &miette::Report) {
     let _ = writeln!(io::stderr().lock(), "{report:?}");
 }
 
-/// True once nobody reads standard output any more; a command that only writes may end then.
+/// True once standard output is not read any more; a command that only writes may end then.
 pub fn gone() -> bool {
     GONE.load(Ordering::Relaxed)
 }
 
-/// As `print!`, without a panic if nobody reads.
+/// As `print!`, without a panic if the output is not read any more.
 macro_rules! out {
     ($($text:tt)*) => { $crate::out::write(format_args!($($text)*)) };
 }
 
-/// As `println!`, without a panic if nobody reads.
+/// As `println!`, without a panic if the output is not read any more.
 macro_rules! outln {
     ($($text:tt)*) => { $crate::out::write(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// As `eprintln!`, without a panic if nobody reads.
+/// As `eprintln!`, without a panic if the output is not read any more.
 macro_rules! errln {
     ($($text:tt)*) => { $crate::out::write_error(format_args!("{}\n", format_args!($($text)*))) };
 }

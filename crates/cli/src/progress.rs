@@ -220,7 +220,7 @@ mod tests {
         let p = HowFar { total: 4e9, done: 1e9, before: 0.0, seconds: 100.0, memory: 210_000_000, allowed_mem: 500_000_000 };
         assert_eq!(told(&p), "1.0 GB of 4.0 GB, 10.0 MB/s, 100 s, about 5 min 00 s left, memory 210.0 MB of 500.0 MB");
         assert!(told(&HowFar { done: 0.0, memory: 0, ..p.clone() }).ends_with("100 s, estimating"));
-        // The last second takes long sometimes; nobody is told that there is none.
+        // The last second sometimes takes long; users are not told that no time is left.
         assert!(told(&HowFar { done: 3.9999e9, ..p.clone() }).contains("about 1 s left"));
         assert!(told(&HowFar { done: 4e9, ..p }).contains("finishing"));
     }

@@ -1,4 +1,4 @@
-//! Whose an output is while it is written: two runs at once would leave chunks of both.
+//! Which run an output belongs to while it is written: two runs at once would leave chunks of both.
 //!
 //! A run leaves a note in the folder of each of its outputs before it deletes or writes anything there, and takes it away at its end. Another run
 //! that finds one stops, unless the first one is gone. The note of the first output is renewed for all.
@@ -51,7 +51,7 @@ impl Claim {
             let Some(other) = note::read::<Claim>(&store, CLAIM)?.filter(|c| c.note.is(&self.note)) else { return Ok(None) };
             other.note.alive(&store, CLAIM).map(Some)
         };
-        // Where it cannot be looked for, nobody can say that the run is gone.
+        // Where the other note cannot be read, the run is not known to be gone.
         Ok(renewed().map_or(true, |found| found.unwrap_or(false)))
     }
 }
@@ -124,7 +124,7 @@ impl Drop for Claims {
     }
 }
 
-/// Refuses outputs that another run writes to, for those who prepare a run without a driver.
+/// Refuses outputs that another run writes to, for a run that is prepared without a driver.
 ///
 /// # Errors
 /// When there is one.

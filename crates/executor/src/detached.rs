@@ -1,5 +1,5 @@
-//! Runs without a driver: somebody else (a state machine, a scheduler, a person) has the tasks run, stage by stage, and asks for what a driver
-//! does before the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
+//! Runs without a driver. A state machine, a scheduler or a person has the tasks run, stage by stage. This module does what a driver does before
+//! the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
 
 use crate::checksums::Sums;
 use crate::driver::{begin, outputs, publish, unusable};
@@ -173,7 +173,7 @@ pub fn cancel(run: &Location) -> Result<(), RunError> {
     Ok(Store::open(run)?.put(CANCELLED, &b"{}"[..])?)
 }
 
-/// True if somebody has done so.
+/// True if the run was cancelled.
 ///
 /// # Errors
 /// When storage fails.

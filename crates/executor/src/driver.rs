@@ -102,7 +102,7 @@ pub(crate) struct Begun {
     pub inputs: Inputs,
 }
 
-/// The object in the folder of a run that says that it replaces what it finds, for whoever goes on with it or publishes it.
+/// The object in the folder of a run that says that the run replaces what it finds, for the process that goes on with it or publishes it.
 pub(crate) const OVERWRITES: &str = "overwrites.json";
 
 /// True if the run was begun to replace what there is.
@@ -138,7 +138,7 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
 /// True if there is something where an output is to be written.
 fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
     let found = Store::open(ctx.array_location(name))?.list("")?;
-    // Notes, and what stores were tried by, are not what somebody has written; what was replaced is.
+    // Notes do not count, and neither do objects by which stores were tried. An array that was replaced does.
     Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn begin(
     let began_there = || lease.map_or(Ok(None), Lease::renewed_at);
     run_folder::check(&ctx.run_dir)?;
     let store = Store::open(&ctx.run_dir)?;
-    // What is there without a run of this plan is somebody's. Workers leave reports, also where no driver was before.
+    // What is there without a run of this plan is not ours. Workers leave reports, also where no driver was before.
     let planned = resume && store.get(run_folder::PLAN)?.is_some();
     let resumed = planned || resume && !store.list(REPORTS)?.is_empty();
     let mut note = None;
@@ -195,7 +195,7 @@ pub(crate) fn begin(
         store.delete(CANCELLED)?;
         let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
         let known = Inputs::of_run(ctx)?;
-        // Where no driver was, workers that were started by hand have left reports, and nobody has written down what the inputs were.
+        // Where no driver was, workers that were started by hand have left reports, and the state of the inputs was not written down.
         if planned && known.is_none() && inputs::matter(&ctx.plan, &done, &have) {
             note = Some(format!("'{}', which says what the inputs were, is gone or damaged: all tasks are run again", Inputs::OBJECT));
             still()?;
@@ -204,7 +204,7 @@ pub(crate) fn begin(
             (done, have) = (nothing_done(ctx), Reports::new());
         }
         inputs = inputs::go_on(ctx, known, began_there()?, &done, &mut have)?;
-        // Another run may have replaced and published them since; nobody must open them while they are of both.
+        // Another run may have replaced and published them since. No reader may open them while they have chunks of both runs.
         let undone: Vec<_> = undone_outputs(ctx, &done).into_iter().collect();
         let unpublished = at_once(&undone, |name| {
             lease.map_or(Ok(()), Lease::check)?;
@@ -272,7 +272,7 @@ pub(crate) fn begin(
     if !definitions.is_empty() {
         files.push((DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default()));
     }
-    // `None`: what nobody has any use for.
+    // `None` stands for aborting the uploads that are of no use any more.
     let first: Vec<_> = files.iter().map(Some).chain([None]).collect();
     let written = at_once(&first, |file| match file {
         Some((key, data)) => store.put(key, &data[..]),
@@ -317,11 +317,11 @@ pub(crate) fn publish(
         Ok(Some(*name).filter(|_| unfinished))
     });
     let unfinished = ready.into_iter().collect::<Result<Vec<_>, RunError>>()?;
-    // Not beside those who write checksums, which have no name yet either.
+    // Only after the checksums are written: until then they have no name either.
     for name in unfinished.into_iter().flatten() {
         Store::open(ctx.array_location(name))?.sweep(true)?;
     }
-    // Those of workers that were killed while they wrote them; not before everything is there, as others may be at work elsewhere.
+    // Reports of workers that were killed while they wrote them. Not before everything is there, as others may be at work elsewhere.
     Store::open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
     replace::abort_uploads(ctx)?;
     let published = at_once(&names, |name| still().and_then(|()| ctx.publish(name).map_err(unusable)));

@@ -1,4 +1,4 @@
-//! Why a run cannot be resumed: the pipeline is not the one of the run that wrote there any more, and this is what has changed.
+//! Why a run cannot be resumed: the pipeline is no longer that of the run that wrote there. This module finds what has changed.
 //!
 //! The folder of a run has the hash of its plan as its name, so an edited pipeline has another folder. Then the plans that lie beside it
 //! are looked at for one with the same outputs.
@@ -18,8 +18,8 @@ pub type Definitions = BTreeMap<String, String>;
 /// The object in the folder of a run that has them.
 pub(crate) const DEFINITIONS: &str = "definitions.json";
 
-/// Runs in a work directory that are looked at.
-const MOST: usize = 256;
+/// Runs in a work directory that are looked at, at most.
+const MAX_RUNS: usize = 256;
 
 /// Changes that are told.
 const TOLD: usize = 12;
@@ -53,9 +53,9 @@ pub(crate) fn earlier(ctx: &TaskContext, definitions: &Definitions) -> Result<Op
     }
     let urls: BTreeSet<&str> = of_role(&ctx.plan, ArrayRole::Output).into_keys().collect();
     let mut best: Option<Earlier> = None;
-    for run in store.list_dirs("")?.into_iter().filter(|run| run != ctx.run_dir.name()).take(MOST) {
+    for run in store.list_dirs("")?.into_iter().filter(|run| run != ctx.run_dir.name()).take(MAX_RUNS) {
         let Some(text) = store.get(&format!("{run}/plan.json"))? else { continue };
-        // Of another version, or somebody else's.
+        // A plan of another version, or a file of another program.
         let Ok(plan) = Plan::from_json(&String::from_utf8_lossy(&text)) else { continue };
         if !of_role(&plan, ArrayRole::Output).keys().any(|url| urls.contains(url)) {
             continue;

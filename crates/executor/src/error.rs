@@ -87,7 +87,7 @@ pub enum RunError {
          running for {seconds} s; if it is certainly gone, delete '{url}'"
     )]
     Running {
-        /// Who.
+        /// The process that runs it.
         holder: String,
         /// How long a dead one counts.
         seconds: u64,

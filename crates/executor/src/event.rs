@@ -1,4 +1,4 @@
-//! What a run tells whoever watches it.
+//! What a run tells its watchers.
 
 use chunkwise_plan::Requests;
 use serde::Serialize;

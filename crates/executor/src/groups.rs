@@ -1,6 +1,6 @@
 //! The groups that outputs are in: what is there before a run must agree with the plan, and coordinates are written after it.
 //!
-//! This is the one place where coordinates are written, whoever runs the plan, so that no group says two things of one dimension.
+//! This is the one place where coordinates are written, whatever runs the plan, so that no group says two things of one dimension.
 
 use crate::claims::{GroupLock, LOCK};
 use crate::driver::Still;
@@ -44,7 +44,7 @@ fn coord_of(at: &Location, c: &PlanCoordinate) -> Result<Coord, RunError> {
     Ok(Coord { name: c.name.clone(), dims, shape, labels, attributes, bounds: false })
 }
 
-/// The folder may be made a group: it is one already, or holds no files of somebody's.
+/// The folder may be made a group: it is one already, or holds no foreign files.
 fn usable(group: &Location) -> bool {
     if check_allowed(group).is_err() {
         return false;
@@ -138,8 +138,8 @@ fn refuse(at: &Location, detail: String) -> RunError {
     RunError::Group { url: at.to_string(), detail }
 }
 
-/// Refuses a group where a coordinate is to be written that somebody's files, or a group, are in the way of. In object stores that is found when
-/// it is written, for it takes requests.
+/// Refuses a group if foreign files, or another group, are in the way of one of its coordinates. In object stores that is found when the coordinate
+/// is written, because looking takes requests.
 fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
     if at.is_remote() {
         return Ok(());
@@ -212,7 +212,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             continue;
         }
         let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
-        // Along other dimensions it is no coordinate of this run, but somebody's array; an index, or one label of it, is a coordinate all the same.
+        // Along other dimensions it is no coordinate of this run, but a foreign array; an index, or one label of it, is a coordinate all the same.
         let label = there.is_index() || there.dims.is_empty() && wanted.is_index();
         let foreign = there.dims != wanted.dims && !label;
         if overwrite && user.is_none() && !foreign {

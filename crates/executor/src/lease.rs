@@ -1,4 +1,4 @@
-//! Who runs a plan: one driver at a time.
+//! The lease of a run: one driver at a time runs a plan.
 //!
 //! Two drivers of one plan would delete each other's intermediates. So a driver leaves a note beside the folder of the run. Where the store cannot
 //! compare and swap, two may take over a note that was left behind; then tasks still write whole, equal chunks, and one that misses a chunk
@@ -12,7 +12,7 @@ use chunkwise_storage::{Location, Store};
 
 /// The right to drive a run, until it is dropped.
 pub(crate) struct Lease {
-    /// Of the outputs of the run. They go first: who finds no lease must find no claims.
+    /// The claims on the outputs of the run. They go first: a driver that finds no lease must find no claims.
     pub claims: Option<Claims>,
     own: Renewals<Note>,
     store: Store,

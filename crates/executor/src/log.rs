@@ -17,7 +17,7 @@ use std::time::Duration;
 pub type Reports = HashMap<(String, Vec<u64>), WrittenChunk>;
 
 const EVERY: Duration = Duration::from_millis(500);
-const MOST: usize = 1000;
+const MAX_REPORTS: usize = 1000;
 /// Objects with reports that are read at once: functions leave one each.
 const AT_ONCE: usize = 64;
 
@@ -91,7 +91,7 @@ impl Log {
             self.buffer.push('\n');
             self.held += 1;
         }
-        if self.held >= MOST || self.last.elapsed() >= EVERY { self.flush() } else { Ok(()) }
+        if self.held >= MAX_REPORTS || self.last.elapsed() >= EVERY { self.flush() } else { Ok(()) }
     }
 
     pub fn flush(&mut self) -> Result<(), StorageError> {

@@ -1,9 +1,9 @@
-//! Notes that say which process does something, for others that want to do it, too.
+//! Notes that say which process does something, for other processes that want to do it, too.
 //!
-//! A note is an object in storage. Another process that finds it stops, unless the first one is known to be gone: its process does not exist on
-//! this machine, or, of another machine, it has not renewed its note for [`STALE`], by the clock of the store that has the note. Whoever holds a
-//! note renews it by compare and swap, so that one who slept learns that another one has taken it over, and does nothing any more once it was not
-//! renewed for [`FENCE`].
+//! A note is an object in storage. Another process that finds it stops, unless the holder of the note is known to be gone: its process does not
+//! exist on this machine, or, if it is on another machine, it has not renewed its note for [`STALE`], by the clock of the store that has the note.
+//! The holder of a note renews it by compare and swap. So a process that slept learns that another one has taken its note over. A holder does
+//! nothing any more once its note was not renewed for [`FENCE`].
 
 use crate::RunError;
 use chunkwise_storage::{Moment, StorageError, Store, machine, now, process, process_start};
@@ -116,11 +116,11 @@ pub(crate) struct Held<N> {
 pub(crate) enum Renewed {
     /// It is renewed.
     Done,
-    /// Another process has it now, or somebody has deleted it.
+    /// Another process has it now, or it was deleted.
     Lost(Option<Note>),
 }
 
-/// Leaves a note, unless there is one of somebody who is `alive`: that one is the result. Of several processes that replace one that is left
+/// Leaves a note, unless there is one whose holder is `alive`: that note is the result. Of several processes that replace a note that is left
 /// behind, one succeeds, where the store can compare and swap.
 ///
 /// # Errors
@@ -195,7 +195,7 @@ impl<N: Noted> Held<N> {
 
     /// Deletes it, if it is still ours.
     pub fn release(&mut self) {
-        // One that nobody can have taken over yet.
+        // A note that no other process can have taken over yet.
         if self.renewed.elapsed() < FENCE / 2 || matches!(self.renew(), Ok(Renewed::Done)) {
             let _ = if N::WITH_FOLDER { self.store.delete_alone(&self.key) } else { self.store.delete(&self.key) };
         }

@@ -1,8 +1,8 @@
 //! Which tasks may start: readiness by chunk, not by stage.
 //!
-//! A task that cannot start waits on one task that it needs, any one; when that is done it is looked at again and starts or waits on
-//! another. Tasks are taken from a cursor a stage, and only a window of them waits at a time, so a stage of ten million tasks costs its
-//! bits and nothing else up front.
+//! A task that cannot start waits on any one task that it needs. When that one is done, the waiting task is looked at again, and starts or waits on
+//! another. Each stage has a cursor from which tasks are taken, and only a window of them waits at a time. So a stage of ten million tasks costs
+//! its bits and nothing else up front.
 
 use crate::needs::Producers;
 use chunkwise_task::TaskContext;

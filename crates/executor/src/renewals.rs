@@ -38,7 +38,7 @@ impl Fence {
 
 struct State<N> {
     held: Held<N>,
-    /// Another one has it, if it is known who.
+    /// The note is lost; with the note of the process that has it now, if that is known.
     lost: Option<Option<Note>>,
     /// Renewals are over.
     over: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Renewals<N: Noted> {
     thread: Option<Repeated>,
 }
 
-/// Whoever renews holds this for the time of some requests.
+/// Locks the state. The thread that renews holds the lock for the time of some requests.
 fn locked<N>(state: &Mutex<State<N>>) -> MutexGuard<'_, State<N>> {
     loop {
         if let Some(guard) = state.try_lock() {
@@ -92,7 +92,7 @@ impl<N: Noted + 'static> Renewals<N> {
             }
             !state.over && state.lost.is_none()
         };
-        // Without a thread, whoever checks renews.
+        // Without a thread, `check` renews the note.
         let thread = repeat(LOOK, renew).ok();
         Renewals { state, fence, thread }
     }

@@ -52,7 +52,7 @@ pub(crate) fn look<'a>(ctx: &TaskContext, names: &[&'a str]) -> Result<Vec<(&'a 
     names.iter().zip(found).map(|(name, owned)| Ok((*name, owned.map_err(place)?))).collect()
 }
 
-/// True if there is room to keep an output beside the new one; where nobody can say, there is.
+/// True if there is room to keep an output beside the new one. Where the free room is not known, there is.
 fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, StorageError> {
     let Some(free) = store.free_bytes() else { return Ok(true) };
     let array = &ctx.plan.arrays[name];

@@ -8,8 +8,9 @@ use chunkwise_storage::{StorageError, StoredChunk, at_once};
 use chunkwise_task::TaskContext;
 use std::collections::HashMap;
 
-/// A task is done when every stored chunk of its outputs is there, with the size and, in files, the checksum, in object stores the entity tag that
-/// its report says. A zero-length, torn, changed or unreported chunk counts as missing. A task whose intermediates nobody needs any more is done as well.
+/// A task is done when every stored chunk of its outputs is there, as its report says: with the size and, in files, the checksum, in object stores
+/// the entity tag. A zero-length, torn, changed or unreported chunk counts as missing. A task is done as well if its intermediates are not needed
+/// any more.
 ///
 /// The second result is the chunks that are there, also of tasks that are not done.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
@@ -75,7 +76,7 @@ const READERS: usize = 16;
 /// Tasks of which it is looked up what they need, at most; it takes some microseconds each.
 const LOOKED_UP: u64 = 200_000;
 
-/// Marks the tasks as done whose results nobody needs any more: those of intermediates that only tasks read that are done.
+/// Marks tasks as done whose results are not needed any more: those of intermediates that are only read by tasks that are done.
 fn skip_unneeded(ctx: &TaskContext, all: &mut [Done]) {
     let plan = &ctx.plan;
     let producers = Producers::new(plan);

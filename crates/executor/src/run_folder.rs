@@ -106,8 +106,8 @@ fn delete(run: &Location) -> Result<Cleaned, StorageError> {
     let plan = store.get(PLAN)?.and_then(|text| Plan::from_json(&String::from_utf8_lossy(&text)).ok());
     let intermediates = plan.iter().flat_map(|p| p.arrays.values()).filter(|a| a.role == ArrayRole::Intermediate);
     let intermediates: Vec<String> = intermediates.map(|a| a.url.clone()).collect();
-    // What says that chunks are finished goes first, and what makes it a run last: this may be cut off anywhere, and who then goes on with the run
-    // must find nothing finished of which it is not known which inputs it is made of.
+    // Reports, which say that chunks are finished, go first, and what makes the folder a run goes last. This may be cut off anywhere. A driver that
+    // then goes on with the run must not find finished chunks whose inputs are not known.
     let reports = |key: &str| key.starts_with(REPORTS) && is_ours(key, &[]);
     let last = |key: &str| [Inputs::OBJECT, PLAN, MARKER].contains(&key);
     let (reported, _) = store.delete_ours(&reports, false)?;
@@ -130,7 +130,7 @@ pub(crate) fn clear(run: &Location) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses a folder of a run that is a link: whoever could put it there would say what is written and deleted elsewhere.
+/// Refuses a folder of a run that is a link: a person who could put it there could choose what is written and deleted elsewhere.
 pub(crate) fn check(run: &Location) -> Result<(), RunError> {
     if is_link(run) {
         let detail =

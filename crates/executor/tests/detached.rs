@@ -1,4 +1,4 @@
-//! Runs that nobody drives.
+//! Runs without a driver.
 
 #![allow(clippy::unwrap_used)]
 

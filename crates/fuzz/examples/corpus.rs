@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a file, at most.
-const MOST: usize = 6 << 10;
+const MAX_FILE_BYTES: usize = 6 << 10;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -20,7 +20,7 @@ fn write(target: &str, name: &str, data: impl AsRef<[u8]>) {
     let folder: PathBuf = [ROOT, "tests/fuzz/corpus", target].iter().collect();
     std::fs::create_dir_all(&folder).unwrap();
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if data.as_ref().len() <= MOST {
+    if data.as_ref().len() <= MAX_FILE_BYTES {
         std::fs::write(folder.join(plain.trim_matches('_')), data).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use chunkwise::executor::worker::{parse_ranges, ranges_text};
 use serde_json::Value;
 
 /// Tasks that are written as ranges again, at most.
-const MOST: u64 = 10_000;
+const MAX_TASKS: u64 = 10_000;
 
 /// Reads an event; of one that brings a pipeline, loads and plans that.
 ///
@@ -36,7 +36,7 @@ pub fn event(data: &[u8]) {
 fn ranges(text: &str) {
     let Ok(ranges) = parse_ranges(text) else { return };
     let count = ranges.iter().map(|r| r.end.saturating_sub(r.start)).fold(0, u64::saturating_add);
-    if count <= MOST {
+    if count <= MAX_TASKS {
         let tasks: Vec<u64> = ranges.into_iter().flatten().collect();
         let again: Vec<u64> = parse_ranges(&ranges_text(&tasks)).unwrap_or_default().into_iter().flatten().collect();
         assert!(again == tasks, "other tasks when they are written as ranges again: {text}");

@@ -7,7 +7,7 @@ use chunkwise::{Error, PlannerError, Session, decode_cf};
 use std::time::Duration;
 
 /// Decoded bytes of a chunk that is read, at most.
-const MOST: u64 = 1 << 18;
+const MAX_CHUNK_BYTES: u64 = 1 << 18;
 /// Seconds of planning, at most.
 const PLANNING: Duration = Duration::from_secs(5);
 
@@ -64,7 +64,7 @@ fn chunks(scratch: &Scratch, at: &Location, meta: &ArrayMeta) {
     let first = io.chunk_key(&vec![0; counts.len()]);
     assert!((io.chunk_key(&last) == first) == (meta.grid.count() == 1), "two chunks have the key {first}");
     let bytes = meta.grid.stored_shape().iter().fold(meta.dtype.size(), |n, c| n.saturating_mul(*c));
-    if bytes > MOST {
+    if bytes > MAX_CHUNK_BYTES {
         return;
     }
     // A key may be none that a store takes.
@@ -89,7 +89,7 @@ fn plans(array: &Location) {
     planned(session.plan(&[request]));
 }
 
-/// A plan can be stored and run; if there is none, it is nobody's fault but the user's.
+/// A plan can be stored and run; if there is none, it is the user's fault and not the planner's.
 pub(crate) fn planned(made: Result<chunkwise::plan::Plan, Error>) {
     match made {
         Ok(plan) => examine(&plan),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Bytes of an input, at most.
-const MOST: usize = 64 << 10;
+const MAX_INPUT_BYTES: usize = 64 << 10;
 /// Words that are taken from the corpus, at most.
 const WORDS: usize = 2000;
 
@@ -121,7 +121,7 @@ impl<'c> Mutator<'c> {
         for _ in 0..self.rng.usize(1..6) {
             self.change(&mut data);
         }
-        data.truncate(MOST);
+        data.truncate(MAX_INPUT_BYTES);
         data
     }
 

@@ -87,7 +87,7 @@ fn bounded(name: &str) {
     let inputs: Vec<Vec<u8>> = corpus.into_iter().map(|(_, data)| data).collect();
     let mut mutator = Mutator::new(&inputs, seed);
     let (began, mut tried) = (Instant::now(), 0u64);
-    // Always the same ones, unless somebody asks for more: what is found must not depend on how fast the machine is.
+    // Always the same ones, unless more are asked for: what is found must not depend on how fast the machine is.
     let count = if variable::<f64>("CHUNKWISE_FUZZ").is_some() { u64::MAX } else { COUNT };
     while tried < count && began.elapsed() < Duration::from_secs_f64(seconds) {
         let data = mutator.input();

@@ -267,7 +267,7 @@ impl Block {
     }
 }
 
-/// The buffer of a block that nobody else uses.
+/// The buffer of a block that has no other user.
 fn buffer<T: BlockElement>(block: Block) -> Option<Vec<T>> {
     let owned = T::unwrap_owned(block)?.try_into_owned_nocopy().ok()?;
     let (data, offset) = owned.into_raw_vec_and_offset();

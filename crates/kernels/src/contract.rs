@@ -337,7 +337,7 @@ struct Operand<'a, T> {
     labels: Vec<u32>,
 }
 
-/// The operand with the labels that nobody else has summed out.
+/// The operand after its labels that are not `used` elsewhere are summed out.
 fn summed<'a, T: Product>(array: ArrayViewD<'a, T>, labels: &[u32], used: &dyn Fn(u32) -> bool) -> Operand<'a, T> {
     let mut out = Operand { array: CowArray::from(array), labels: labels.to_vec() };
     for axis in (0..labels.len()).rev().filter(|&i| !used(labels[i])) {

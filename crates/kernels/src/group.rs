@@ -41,14 +41,14 @@ fn group_in(label: i64, start: u64, count: u64) -> Option<u64> {
 }
 
 /// Groups of so many elements are counted in 16 bits.
-const FEW: usize = u16::MAX as usize;
+const MAX_GROUPS_U16: usize = u16::MAX as usize;
 
 /// Bytes that the reduction of groups by labels keeps for each element of its result.
 pub(crate) fn group_state(op: ReduceOp, input: DType, labels: &[i64]) -> u64 {
     match op {
         // See `Means`.
         ReduceOp::Mean { skip_nan } => {
-            let missing = if labels.len() <= FEW { 2 } else { 4 };
+            let missing = if labels.len() <= MAX_GROUPS_U16 { 2 } else { 4 };
             ReduceOp::Sum.state_bytes(input) + if skip_nan { missing } else { 0 }
         }
         other => other.state_bytes(input),
@@ -306,7 +306,7 @@ pub(crate) fn start(
         ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(place, shape)),
         ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(place, shape)),
         ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(place, shape)),
-        ReduceOp::Mean { skip_nan } if labels.len() <= FEW => with_dtype!(dtype, T => means::<T, u16>(place, skip_nan, shape)),
+        ReduceOp::Mean { skip_nan } if labels.len() <= MAX_GROUPS_U16 => with_dtype!(dtype, T => means::<T, u16>(place, skip_nan, shape)),
         ReduceOp::Mean { skip_nan } => with_dtype!(dtype, T => means::<T, u32>(place, skip_nan, shape)),
         ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(place, shape)),
         ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(place, shape)),

@@ -30,8 +30,9 @@ const THREAD_WORK: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
 const PANELS: u64 = (2 * SIDE * DEPTH) as u64;
 /// Multiplications of all threads in one part of the summed elements.
 const PART: usize = if cfg!(test) { 1 << 18 } else { 1 << 28 };
-/// Threads that pack small operands at most twice: of `2 FEW` blocks in a square of them, `FEW` hold each operand twice, of more blocks less.
-const FEW: usize = 8;
+/// The number of threads that pack small operands at most twice. Of `2 MAX_PACKING_THREADS` blocks in a square, `MAX_PACKING_THREADS` blocks hold
+/// each operand twice. Where there are more blocks, they hold less.
+const MAX_PACKING_THREADS: usize = 8;
 /// Bytes that may be packed whatever the size of the operands.
 const PACKED: u64 = 16 << 20;
 
@@ -42,7 +43,7 @@ pub(crate) fn panels(operands: u64) -> u64 {
 
 /// The most threads that may work on operands of so many bytes.
 pub(crate) fn threads(operands: u64) -> usize {
-    let small = if operands <= PACKED / 2 { FEW } else { 1 };
+    let small = if operands <= PACKED / 2 { MAX_PACKING_THREADS } else { 1 };
     usize::try_from(panels(operands) / PANELS).unwrap_or(usize::MAX).max(small)
 }
 
@@ -226,8 +227,8 @@ pub(crate) fn matmul<T: Product>(c: ArrayViewMut2<'_, T>, a: ArrayView2<'_, T>, 
         return;
     }
     let parked: Mutex<Vec<(usize, Job<'_, T>)>> = Mutex::new(parked.into_iter().map(|job| (0, job)).collect());
-    // A thread takes the block that is furthest behind of those that nobody has, the largest first, so that all end together. So the parts
-    // of a block are added in their order, whoever adds them, and nobody waits.
+    // A thread takes the free block that is furthest behind, the largest of several, so that all end together. So the parts of a block are added in
+    // their order, whichever thread adds them, and no thread waits.
     let work = || loop {
         let behind = |jobs: &Vec<(usize, Job<'_, T>)>| (0..jobs.len()).min_by_key(|&i| (jobs[i].0, Reverse(jobs[i].1.c.len())));
         let taken = {

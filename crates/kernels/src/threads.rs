@@ -1,8 +1,8 @@
 //! Cores of a run that its kernels share.
 //!
-//! A thread that runs a task has one core of its own. While fewer tasks run than there are cores, whoever can use more borrows the idle
-//! ones: a matrix product or a read for one call, the bands of a task until a task that has started wants its core. A thread that
-//! belongs to no run has nothing to borrow.
+//! A thread that runs a task has one core of its own. While fewer tasks run than there are cores, a thread that can use more borrows the idle ones.
+//! A matrix product or a read borrows them for one call, the bands of a task until a task that has started wants its core. A thread that belongs to
+//! no run has nothing to borrow.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 /// The cores of a run.
 #[derive(Debug)]
 pub struct Cores {
-    /// Cores that nobody uses. Below zero for as long as a task has started on a core that is lent.
+    /// Cores that no thread uses. Below zero for as long as a task has started on a core that is lent.
     idle: AtomicIsize,
 }
 
@@ -63,7 +63,7 @@ impl Drop for Busy {
 }
 
 impl Lent {
-    /// True if tasks have started on cores that are lent: whoever has one should give it back soon.
+    /// True if tasks have started on cores that are lent: a thread that has borrowed one should give it back soon.
     pub fn wanted(&self) -> bool {
         self.cores.as_ref().is_some_and(|cores| cores.idle.load(Ordering::Relaxed) < 0)
     }

@@ -73,7 +73,7 @@ pub fn check_memory(config: &Config, plan: &chunkwise::plan::Plan, stage: usize)
     Err(Failure { kind: RESOURCE, message })
 }
 
-/// A thread that sets `cancel` when somebody cancels the run. It ends when this goes away, and is not left to wake in a later invocation.
+/// A thread that sets `cancel` when the run is cancelled. It ends when this is dropped, and is not left to wake in a later invocation.
 struct Watch {
     over: Arc<AtomicBool>,
     thread: Thread,

@@ -1,8 +1,8 @@
 //! Index notation for sums of products (NumPy's `einsum`).
 //!
-//! Every axis carries a label. Labels that the output does not have are summed over as soon as nobody else has them. Two operands
-//! are contracted at a time, those first that leave the smallest result. A pair that sums nothing is a broadcast product, and a
-//! pair whose labels are all shared is a sum of such a product; only the others are matrix products.
+//! Every axis carries a label. Labels that the output does not have are summed over as soon as no other operand has them. Two operands are
+//! contracted at a time, those first that leave the smallest result. A pair that sums nothing is a broadcast product, and a pair whose labels are
+//! all shared is a sum of such a product; only the others are matrix products.
 
 use crate::align::agree;
 use crate::coords::{Coord, Coords, Labels, merge};

@@ -3,7 +3,7 @@
 //! `mean` is a sum divided by a count; `var` merges (count, mean, M2) states (Chan, Golub and LeVeque 1983) in one pass; the `nan`
 //! family replaces NaN by the neutral element first. Everything fuses into one stage.
 //!
-//! Whether NaN counts is the caller's choice; [`skipna_default`] is the choice of who makes none.
+//! Whether NaN counts is the caller's choice; [`skipna_default`] is the default.
 
 use crate::elementwise::{astype, elementwise};
 use crate::index::item;
@@ -44,8 +44,8 @@ fn raw(a: &Array, function: ReduceOp, axes: &[usize], dtype: DType, operation: &
     Array::apply(kernel, &[a], ArrayType::new(dtype, shape), ChunkGrid(chunks), dims, operation)
 }
 
-/// What the reductions do with NaN if nobody says: false is NumPy's rule, by which one NaN makes the result NaN; true leaves NaN out, as xarray
-/// does, where NaN stands for missing values that were stored.
+/// What the reductions do with NaN by default: false is NumPy's rule, by which one NaN makes the result NaN; true leaves NaN out, as xarray does,
+/// where NaN stands for missing values that were stored.
 pub fn skipna_default(a: &Array) -> bool {
     a.has_missing()
 }

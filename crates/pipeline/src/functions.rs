@@ -142,7 +142,7 @@ fn apply_to(element: Option<&ElementOp>, mut a: Args<'_>, scope: &Scope<'_>) -> 
         times::check(*op, &refs, span)?;
         let operands = values.iter().map(|v| v.operand(span)).collect::<Result<Vec<_>, _>>()?;
         let out = of_operator(*op, &refs, apply(*op, &operands, span, scope)?);
-        // Who writes NaN into a choice says that there is nothing.
+        // A user who writes NaN into a choice means that there is nothing.
         let nothing = |v: &&Value| matches!(v, Value::Scalar(s) if s.as_f64().is_nan());
         return Ok(match out {
             Value::Array(a) if *op == ElementOp::Where && refs[1..].iter().any(nothing) => Value::Array(a.with_missing()),

@@ -98,7 +98,7 @@ fn number(rest: &str, at: usize) -> Result<(Tok, usize), SyntaxError> {
     if bytes.get(end) == Some(&b'.')
         && !bytes.get(end + 1).is_some_and(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E' | b'j' | b'J'))
     {
-        // `1..` and `1...` leave the dots to whoever comes next.
+        // `1..` and `1...` leave the dots to the next token.
         if bytes.get(end + 1) != Some(&b'.') {
             float = true;
             end = digits(end + 1);

@@ -1,9 +1,8 @@
 //! Bands: parts of a pass that are read, evaluated and forgotten one after another, while they are in cache.
 //!
-//! A band of a leaf is read, or decoded, into a buffer that stays in cache, and goes through the whole chain of kernels from there.
-//! Chunks that are stored as they are in memory, on this machine, can be read by byte ranges at no cost. Of another chunk a reader keeps
-//! what it needs to go on where the last band ended, so all bands of a leaf must lie in one chunk. The other leaves of the pass are loaded
-//! for all of it.
+//! A band of a leaf is read, or decoded, into a buffer that stays in cache, and goes through the whole chain of kernels from there. Chunks that are
+//! stored as they are in memory, on this machine, can be read by byte ranges at no cost. Of any other chunk, a reader keeps what it needs to go on
+//! where the last band ended, so all bands of a leaf must lie in one chunk. The other leaves of the pass are loaded for all of it.
 
 use crate::demand::Demands;
 use crate::memory::{self, bytes_of, keeps};

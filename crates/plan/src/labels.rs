@@ -1,7 +1,7 @@
-//! The coordinates of the groups that outputs are in: what names the indices of their dimensions.
+//! The coordinates of the groups that outputs are in: the names of the indices along their dimensions.
 //!
-//! They are small and known when the plan is made, so they are part of it: whoever runs it (the command, the library, a function, a state machine)
-//! writes the same ones.
+//! They are small and known when the plan is made, so they are part of it. Whatever runs the plan (the command, the library, a function, a state
+//! machine) writes the same ones.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

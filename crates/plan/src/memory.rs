@@ -34,7 +34,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// What is added for blocks that the allocator rounds up, and for what is counted by nobody.
+    /// What is added for blocks that the allocator rounds up, and for what is not counted elsewhere.
     pub fn allowance(&self) -> u64 {
         let counted = [self.leaves, self.reading.max(self.tile), self.accumulators, self.outputs, self.writing];
         self.total.saturating_sub(counted.into_iter().fold(0, u64::saturating_add))
@@ -44,7 +44,7 @@ impl Need {
 /// Bytes of short runs, or of encoded inner chunks, that are read together.
 pub const READ_BUFFER: u64 = 8 << 20;
 
-/// A fixed allowance for everything that is counted by nobody: metadata, small buffers, allocator slack.
+/// A fixed allowance for everything that is not counted elsewhere: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
 
 /// Bytes of small chunks that lie side by side and are taken from a block together before they are written, and of the pieces of a copy on their
@@ -70,7 +70,7 @@ fn under_way(array: &PlanArray) -> u64 {
 /// Blocks that Blosc chooses by itself are not larger than this, and are part of the slack.
 const USUAL_BLOCK: u64 = 1 << 20;
 
-/// What Blosc takes to decode blocks of a size that somebody asked for: three of them.
+/// What Blosc takes to decode blocks of a size that was asked for: three of them.
 fn block_scratch(array: &PlanArray, chunk: u64) -> u64 {
     fn largest(value: &Value) -> u64 {
         match value {

@@ -1,4 +1,4 @@
-//! Runs: what a box of a chunk is in its file.
+//! Runs: the ranges of a file that a box of a chunk consists of.
 
 use crate::PlanArray;
 use chunkwise_types::{Region, volume};

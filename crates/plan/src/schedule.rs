@@ -354,7 +354,7 @@ impl Schedule {
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).fold(0, u64::saturating_add)).max().unwrap_or(1).max(1);
         let target = (TILE_ELEMENTS as f64 * whole.volume() as f64 / widest as f64).max(1.0) as u64;
-        // A plan that nobody can run must still be weighed.
+        // A plan that cannot be run must still be weighed.
         let target = target.max(whole.volume() / MAX_PIECES);
         let order = self.cut_order(&whole, reduced);
         let tiles = cut(&whole, target, &order);

@@ -188,7 +188,7 @@ impl<'a> Units<'a> {
             if !active[k] || unit_of[k].is_some() || kernel(k).is_none() {
                 continue;
             }
-            // A view or a constant that only groups take is evaluated by nobody; what goes through it is needed by them.
+            // A view or a constant that only groups take is not evaluated on its own; what goes through it is needed by the groups.
             if valued[k] || !(is_view(k) || constant(k).is_some()) {
                 unit_of[k] = Some(units.len());
                 units.push(Unit::Step(k));

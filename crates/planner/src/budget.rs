@@ -1,8 +1,8 @@
-//! For which budget a plan is made, so that a plan that fits a budget fits every larger one.
+//! The budget that a plan is made for, chosen so that a plan that fits a budget fits every larger one.
 //!
-//! The passes make something of every budget, but a larger one may lead them to regions or copies that then do not fit. A plan for less is
-//! good for more, too, so where the plan for all of the budget does not fit, plans for less are tried: at the rungs of a ladder, which are the
-//! same whatever the budget is. What is found there for one budget is found for every larger one.
+//! The passes make something of every budget, but a larger one may lead them to regions or copies that then do not fit. A plan for a smaller budget
+//! is also good for a larger one. So where the plan for all of the budget does not fit, plans for less are tried. They are tried at the rungs of a
+//! ladder, which are the same whatever the budget is. What is found there for one budget is found for every larger one.
 
 use crate::PlannerError;
 use crate::cause::cause;

@@ -1,4 +1,4 @@
-//! Why a task is as large as it is: whose chunks would have to be smaller.
+//! Why a task is as large as it is: which array would need smaller chunks.
 
 use chunkwise_plan::{ArrayRole, PlanArray, Stage, memory};
 use chunkwise_types::{AxisChunks, ByteSize, volume};

@@ -1,6 +1,6 @@
-//! One group, one truth: the coordinates of the groups that outputs are in, or why they cannot be in one.
+//! The coordinates of the groups that outputs are in, or why outputs cannot be in one group.
 //!
-//! Whoever opens a group takes each dimension to have one length and one list of labels. So all outputs of a group must agree on them, by value.
+//! A reader of a group takes each dimension to have one length and one list of labels. So all outputs of a group must agree on them, by value.
 
 use crate::error::LabelConflict;
 use crate::{PlannerError, Request};
@@ -48,7 +48,8 @@ fn plan_coordinate(c: &Coord) -> Option<PlanCoordinate> {
     Some(PlanCoordinate { name: c.name.clone(), dims: c.dims.clone(), shape: c.shape.clone(), values, attributes })
 }
 
-/// True if the name of a dimension is one that is made here, or by xarray, where there is none: nobody chose it, and it has no labels.
+/// True if the name of a dimension was made here, or by xarray, because there was none. Such a name was not chosen by the user, and the dimension
+/// has no labels.
 fn is_made(a: &chunkwise_ops::Array, dim: &str) -> bool {
     dim.strip_prefix("dim_").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
         && !a.coords().iter().any(|c| c.dims.iter().any(|d| d == dim))

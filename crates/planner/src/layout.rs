@@ -1,4 +1,4 @@
-//! The pieces of intermediate arrays: an object for each writing task, which its readers read in parts.
+//! The pieces of intermediate arrays: an object for each writing task, which later tasks read in parts.
 //!
 //! An intermediate is stored as one shard a task, with inner chunks of the shape that its readers ask for. So neither side touches
 //! more objects than it has tasks, and a reader that wants a thin slice of every shard does not decode the rest.

@@ -7,7 +7,7 @@ use chunkwise_plan::{ArrayRole, Stage, StageKind};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Operations by which nobody would know a stage.
+/// Operations by which a stage cannot be recognised.
 const PLAIN: [&str; 24] = [
     "scalar",
     "astype",
@@ -36,7 +36,7 @@ const PLAIN: [&str; 24] = [
 ];
 
 /// Outputs that are named before the rest is counted.
-const MOST: usize = 2;
+const MAX_NAMED_OUTPUTS: usize = 2;
 
 /// What follows the number of an array: `mean` of `tmp0-mean`.
 fn plain(array: &str) -> &str {
@@ -52,7 +52,8 @@ fn does(stage: &Stage) -> String {
     }
     let all: Vec<&str> = operations.split(", ").collect();
     // As many as it has results, of which the last operations are.
-    let mut telling: Vec<&str> = all.iter().rev().filter(|o| !PLAIN.contains(o)).take(stage.outputs.len().min(MOST)).copied().collect();
+    let mut telling: Vec<&str> =
+        all.iter().rev().filter(|o| !PLAIN.contains(o)).take(stage.outputs.len().min(MAX_NAMED_OUTPUTS)).copied().collect();
     telling.reverse();
     if telling.is_empty() { all.last().map(|o| o.to_string()).unwrap_or_default() } else { telling.join(" and ") }
 }
@@ -98,9 +99,9 @@ pub(crate) fn run(draft: &mut Draft<'_>) {
             readers.for_each(|r| second[r] = true);
         }
         if inner && !to.is_empty() {
-            let outputs = match to.len().saturating_sub(MOST) {
+            let outputs = match to.len().saturating_sub(MAX_NAMED_OUTPUTS) {
                 0 => to.join(", "),
-                more => format!("{} and {more} more", to[..MOST].join(", ")),
+                more => format!("{} and {more} more", to[..MAX_NAMED_OUTPUTS].join(", ")),
             };
             let round = if first { " 1/2" } else { "" };
             draft.stages[s].name = format!("{outputs}: {}{round}", does(&draft.stages[s]));

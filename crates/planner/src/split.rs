@@ -198,8 +198,8 @@ fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
     Program { steps }
 }
 
-/// The number of segments that finishes first: the time of the busiest worker against the bytes of the partial results. Where workers
-/// can share a chunk, who has finished helps the others; else they wait for half a segment on average, so that there may be more of them.
+/// The number of segments that finishes first: the time of the busiest worker against the bytes of the partial results. Where workers can share a
+/// chunk, a worker that has finished helps the others. Else workers wait for half a segment on average, so that there may be more segments.
 fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64, shared: bool) -> u64 {
     let partial: f64 = stage
         .program

@@ -296,8 +296,8 @@ fn balance(draft: &Draft, stage: &mut Stage) {
     }
 }
 
-/// More tasks than this for each worker end at about the same time anyway.
-const FEW: u64 = 8;
+/// With more tasks than this for each worker, the workers end at about the same time anyway.
+const TASKS_PER_WORKER: u64 = 8;
 
 /// Makes the regions of a copy a little longer where a worker would otherwise copy one more at the end, while the others have nothing to do:
 /// threads share the reading of a region, not its writing.
@@ -306,7 +306,7 @@ fn level(draft: &Draft, stage: &mut Stage) {
     let mut cut = (0..counts.len()).filter(|&axis| counts[axis] > 1);
     let ([step], [output], Some(axis), None) = (&stage.program.steps[..], &stage.outputs[..], cut.next(), cut.next()) else { return };
     let Some((array, &AxisChunks::Regular { len, size })) = draft.arrays.get(&output.array).zip(output.tasks.0.get(axis)) else { return };
-    if step.read.is_none() || stage.tasks() > workers.saturating_mul(FEW) {
+    if step.read.is_none() || stage.tasks() > workers.saturating_mul(TASKS_PER_WORKER) {
         return;
     }
     // What the worker that ends last copies, along the axis.

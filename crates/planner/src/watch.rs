@@ -1,6 +1,6 @@
-//! That planning ends: every loop has a measure that falls, and all of them together have a time limit.
+//! Makes sure that planning ends: every loop has a measure that falls, and all of them together have a time limit.
 //!
-//! A loop that cannot go on stops where it is and leaves what it has; what went wrong is kept, and [`Watch::verdict`] says it after the pass.
+//! A loop that cannot go on stops where it is and leaves what it has. What went wrong is kept, and [`Watch::verdict`] says it after the pass.
 
 use crate::PlannerError;
 use std::cell::{Cell, RefCell};

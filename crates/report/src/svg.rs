@@ -20,7 +20,7 @@ const EDGE: f64 = 24.0;
 /// The class of waypoints.
 const WAY: &str = "way";
 /// Letters of a line before it is broken or cut.
-const MOST: usize = 38;
+const MAX_LINE_WIDTH: usize = 38;
 
 struct Node {
     lines: Vec<String>,
@@ -53,12 +53,12 @@ fn escape(text: &str) -> String {
         .collect()
 }
 
-/// Text in lines of at most [`MOST`] letters, broken at spaces; three lines at most.
+/// Text in lines of at most [`MAX_LINE_WIDTH`] letters, broken at spaces; three lines at most.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(l) if l.width() + 1 + word.width() <= MOST => {
+            Some(l) if l.width() + 1 + word.width() <= MAX_LINE_WIDTH => {
                 l.push(' ');
                 l.push_str(word);
             }
@@ -68,8 +68,8 @@ fn wrap(text: &str) -> Vec<String> {
     let long = lines.len() > 3;
     lines.truncate(3);
     for (i, line) in lines.iter_mut().enumerate() {
-        if line.width() > MOST || (long && i == 2) {
-            while line.width() >= MOST {
+        if line.width() > MAX_LINE_WIDTH || (long && i == 2) {
+            while line.width() >= MAX_LINE_WIDTH {
                 line.pop();
             }
             line.push('…');

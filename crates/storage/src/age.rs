@@ -1,4 +1,4 @@
-//! How old an object is, by the clock of whoever keeps it: those of machines may be wrong by minutes.
+//! How old an object is, by the clock of the store that keeps it: the clocks of machines may be wrong by minutes.
 
 use crate::{StorageError, Store, local};
 use object_store::ObjectStoreExt;

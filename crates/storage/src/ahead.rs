@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests at once at most, however small they are.
-const MOST: usize = 256;
+const MAX_REQUESTS: usize = 256;
 /// Larger indices of shards are read in part, after a request for the size.
 const WHOLE_INDEX: u64 = 256 << 10;
 
@@ -207,7 +207,7 @@ impl Reader {
             }
             let Some(next) = self.located.front() else { continue };
             let held: u64 = self.asked.iter().map(|a| a.length.load(Ordering::Relaxed)).sum();
-            if !self.asked.is_empty() && (held + next.bound > self.io.0.in_flight || self.asked.len() >= MOST) {
+            if !self.asked.is_empty() && (held + next.bound > self.io.0.in_flight || self.asked.len() >= MAX_REQUESTS) {
                 return Ok(());
             }
             let Some(piece) = self.located.pop_front() else { return Ok(()) };

@@ -93,7 +93,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes what [`Store::set_aside`] has kept, as the new array is whole. What somebody has put there since stays.
+    /// Deletes what [`Store::set_aside`] has kept, as the new array is whole. What others have put there since stays.
     ///
     /// # Errors
     /// When storage fails.

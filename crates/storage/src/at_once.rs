@@ -1,7 +1,7 @@
 //! Calls that mostly wait for a server, made at once.
 
-/// More threads than this do not wait any faster.
-const MOST: usize = 16;
+/// Threads at most: more do not wait any faster.
+const MAX_THREADS: usize = 16;
 
 /// Calls a function for every item, up to 16 at a time, and gives the results in the order of the items. For a few requests to
 /// object stores, each of which waits for its answer.
@@ -16,7 +16,7 @@ pub fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sync) -> 
     }
     let call = &call;
     let mut results = Vec::with_capacity(items.len());
-    for some in items.chunks(MOST) {
+    for some in items.chunks(MAX_THREADS) {
         if let [one] = some {
             results.push(call(one));
             continue;

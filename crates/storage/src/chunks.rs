@@ -113,8 +113,8 @@ impl ArrayIo {
         }
     }
 
-    /// The same chunks, of which every one that is read was written before: one that is not there is an error and not the fill value.
-    /// So a reader that comes too late, after somebody deleted the array, cannot take its values for zeros.
+    /// The same chunks, of which every one that is read was written before: one that is not there is an error and not the fill value. So a reader
+    /// that comes after the array was deleted cannot take its values for zeros.
     pub fn complete(self) -> ArrayIo {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => ArrayIo(Arc::new(Inner { complete: true, ..inner })),

@@ -1,4 +1,4 @@
-//! Reading one array piece by piece: what was opened or decoded for one piece is there for the next.
+//! Reading one array piece by piece: what was opened or decoded for one piece is kept for the next.
 
 use crate::StorageError;
 use crate::boxes;

@@ -38,7 +38,7 @@ pub enum StorageError {
         /// The bucket.
         bucket: String,
     },
-    /// Who asks is not known.
+    /// The store does not know the caller.
     #[error("the credentials for '{url}' were refused: {detail}; {help}")]
     Credentials {
         /// The URL.
@@ -204,7 +204,7 @@ impl StorageError {
         match e {
             object_store::Error::NotFound { .. } => return StorageError::NotFound { url },
             _ if status == Some(403) || matches!(e, object_store::Error::PermissionDenied { .. }) => {
-                // S3 says so of objects that are not there, too, to those who may not list the bucket.
+                // S3 also says so of objects that are not there, if the caller may not list the bucket.
                 let hint = if store.scheme == "s3" && action == "read" {
                     "; without the right to list the bucket (s3:ListBucket) S3 also says this of objects that do not exist"
                 } else {

@@ -1,4 +1,4 @@
-//! Files of one folder that appear together: they are written into a folder that listings leave out, and which is renamed when all of them
+//! Files of one folder that appear together. They are written into a folder that listings leave out, and the folder is renamed when all of them
 //! are there. To give each small file another name and rename it takes a tenth of the time of writing it.
 
 use crate::local::{is_missing, staging, write};
@@ -6,7 +6,7 @@ use std::fs::{File, create_dir, create_dir_all, read_dir, remove_dir, remove_dir
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// A folder that nobody sees yet. What is in it is gone when this is dropped.
+/// A folder that is not visible yet. What is in it is gone when this is dropped.
 pub(crate) struct Folder {
     staged: PathBuf,
     target: PathBuf,

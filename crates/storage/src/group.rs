@@ -81,7 +81,7 @@ fn consolidate_2(store: &Store) -> Result<(), StorageError> {
     store.put(".zmetadata", json!({"zarr_consolidated_format": 1, "metadata": documents}).to_string().into_bytes())
 }
 
-/// How often the metadata of a group is put together anew, as somebody else has changed it meanwhile.
+/// How often the metadata of a group is put together anew because another writer has changed it meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// Writes the metadata of everything below a group into one document, of a v3 group into its own, as zarr-python does.
@@ -142,7 +142,7 @@ fn consolidate_once(store: &Store) -> Result<bool, StorageError> {
         root.as_object_mut().map(|o| o.remove("consolidated_metadata"));
         text = root.to_string();
     }
-    // Who was quicker knows what was there then, which may not be all; and a request that arrives late changes nothing.
+    // A writer that was quicker knows what was there then, which may not be all. A request that arrives late changes nothing.
     if text.as_bytes() == before { Ok(true) } else { store.swap("zarr.json", &before, text.as_bytes()) }
 }
 

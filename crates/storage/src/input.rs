@@ -52,7 +52,7 @@ pub(crate) fn modified(meta: &std::fs::Metadata) -> u64 {
     said(meta).min(changed(meta))
 }
 
-/// When the system changed a file last, be it its bytes or who may read it.
+/// When the system changed a file last, be it its bytes or its permissions.
 #[cfg(unix)]
 fn changed(meta: &std::fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;

@@ -33,7 +33,7 @@ const LARGE: u64 = 1 << 20;
 fn regular(path: &Path) -> Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
     options.read(true);
-    // Whoever opens a pipe waits for its other end.
+    // Opening a pipe would wait for its other end.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let file = match options.open(path) {
@@ -113,8 +113,9 @@ fn owner(name: &str) -> Option<(u64, u32)> {
     Some((machine.parse().ok()?, pid.parse().ok()?))
 }
 
-/// Removes what is unfinished below a folder: what processes have left that no longer run, or run elsewhere. If the folder is `whole`, all of it,
-/// whoever is still at work: a writer that finds its work swept away and the file in its place is content.
+/// Removes what is unfinished below a folder: what was left by processes that no longer run, or run elsewhere. If the folder is `whole`, everything
+/// unfinished is removed, also that of writers that are still at work: a writer does not fail if its work was swept away and the file is in its
+/// place.
 pub(crate) fn sweep(folder: &Path, whole: bool) -> Result<()> {
     let mut walk = WalkDir::new(folder).min_depth(1).into_iter();
     while let Some(entry) = walk.next() {
@@ -171,7 +172,7 @@ pub(crate) fn clock(path: &Path) -> Result<SystemTime> {
     });
     let _ = std::fs::remove_file(&probe);
     match asked {
-        // Who may not write here asks the own clock.
+        // A process that may not write here uses its own clock.
         Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => Ok(SystemTime::now()),
         other => other,
     }
@@ -200,7 +201,7 @@ pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
     }
 }
 
-/// Replaces a file, if it has the bytes that it had. Who replaces it holds it locked meanwhile, where the filesystem has locks.
+/// Replaces a file, if it has the bytes that it had. The process that replaces it holds it locked meanwhile, where the filesystem has locks.
 pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
     let mut file = match File::open(path) {
         Err(e) if is_missing(&e) => return Ok(false),
@@ -220,7 +221,7 @@ pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
     write(path, new).map(|()| true)
 }
 
-/// What a walk has found, `None` for what somebody else has removed since.
+/// What a walk has found, `None` for what was removed since.
 fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     match entry.map_err(Error::from) {
         Err(e) if is_missing(&e) => None,
@@ -235,7 +236,7 @@ fn files(folder: &Path) -> impl Iterator<Item = Result<(String, DirEntry)>> {
             Ok(entry) => entry,
             Err(e) => return Some(Err(e)),
         };
-        // Names that are not Unicode are nobody's keys.
+        // Names that are not Unicode are not keys of this program.
         let name = entry.path().strip_prefix(folder).ok().and_then(Path::to_str)?;
         let name = name.replace(std::path::MAIN_SEPARATOR, "/");
         entry.file_type().is_file().then_some(Ok((name, entry)))
@@ -304,8 +305,8 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes everything in a folder, and the folder, and says how many files that were. Links are removed, not what they lead to; but a folder
-/// that is a link itself stays, empty: somebody has put it where there is room.
+/// Removes everything in a folder, and the folder, and says how many files that were. Links are removed, not what they lead to. But a folder that
+/// is a link itself stays, empty: a user has put it where there is room.
 pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
     let mut n = 0;
     if !folder.is_dir() {
@@ -314,7 +315,7 @@ pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
     for entry in WalkDir::new(folder).min_depth(1).contents_first(true).into_iter().filter_map(walked) {
         let entry = entry?;
         if entry.file_type().is_dir() {
-            // Not empty if somebody writes into it right now.
+            // Not empty if another process writes into it right now.
             let _ = std::fs::remove_dir(entry.path());
         } else {
             remove(entry.path())?;

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A request that runs while its caller does something else. It stops when nobody waits for it any more.
+/// A request that runs while its caller does something else. It stops when its caller does not wait for it any more.
 pub(crate) enum Pending<T> {
     Running(tokio::task::JoinHandle<Result<T, StorageError>>),
     /// In a simulated world, which decides when a request is answered.

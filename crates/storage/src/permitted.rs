@@ -1,6 +1,6 @@
 //! Whether places can be used, before anything is computed.
 //!
-//! In files the system is asked, and nothing is touched. Stores elsewhere have no such question: there, a small object is written and deleted again.
+//! In files the system is asked, and nothing is touched. Object stores cannot be asked, so a small object is written and deleted again.
 
 use crate::{Location, StorageError, Store};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub fn check_writable(at: &Location) -> Result<(), StorageError> {
     if at.is_remote() {
         let store = Store::open(at)?;
         store.put(PROBE, &b""[..])?;
-        // Who may write but not delete can run what replaces nothing.
+        // A user who may write but not delete can run what replaces nothing.
         let _ = store.delete(PROBE);
         return Ok(());
     }
@@ -100,7 +100,7 @@ pub fn check_readable(at: &Location) -> Result<(), StorageError> {
         if next.is_file() {
             return std::fs::File::open(&next).map(|_| ()).or_else(|e| denied(&next, e));
         }
-        // What is no file and no folder is refused by whoever reads it.
+        // What is no file and no folder is refused when it is read.
         if !next.is_dir() {
             return Ok(());
         }

@@ -1,8 +1,8 @@
-//! What a place is, whatever it is called.
+//! The identity of a place, whatever it is called.
 //!
-//! Two URLs may lead to one folder: by a symbolic link, by `.` and `..`, by a mount, by another name of the same server. So places are compared
-//! by what they are: a folder by its device and its number there, a folder that is not there yet by the one that it would be in, and an object
-//! by the address of its server, its bucket and its key. This is the one answer to the question whether two places are the same.
+//! Two URLs may lead to one folder: by a symbolic link, by `.` and `..`, by a mount, or by another name of the same server. So places are compared
+//! by what they are. A folder is known by its device and its number there. A folder that is not there yet is known by the one that it would be in.
+//! An object is known by the address of its server, its bucket and its key. This is the one answer to the question whether two places are the same.
 
 use crate::remote::{self, options_of, variable};
 use crate::{Location, StorageError};

@@ -38,7 +38,7 @@ pub(crate) fn recognise(location: &Location) -> Option<String> {
         let holds = if first.is_empty() { "nothing".into() } else { first.join(", ") };
         return Some(format!("it is a folder without Zarr metadata (zarr.json or .zarray); it holds {holds}"));
     }
-    // Whoever opens a pipe waits for its other end.
+    // Opening a pipe would wait for its other end.
     if !meta.is_file() {
         return Some("it is no file and no folder".into());
     }

@@ -211,7 +211,7 @@ fn connection(o: &StoreOptions, known: impl Fn(ClientConfigKey) -> bool) -> Vec<
     out
 }
 
-/// Refuses a plain endpoint that nobody asked for; one on this machine needs no permission.
+/// Refuses a plain endpoint that was not asked for; one on this machine needs no permission.
 fn check_http(endpoint: &str, allowed: bool) -> Result<bool, String> {
     let Some(rest) = endpoint.strip_prefix("http://") else { return Ok(allowed) };
     let host = rest.split(['/', ':']).next().unwrap_or("");
@@ -491,7 +491,7 @@ impl Remote {
         match done {
             Ok(put) => Ok(Sent { requests: count + 2, etag: put.e_tag.as_deref().and_then(plain_etag) }),
             Err(e) => {
-                // Parts that nobody puts together would be paid for.
+                // Parts that are never put together would be paid for.
                 let _ = upload.abort().await;
                 Err(e)
             }

@@ -1,8 +1,8 @@
 //! What may be deleted where an array is written: what an array has, and nothing else.
 //!
-//! A run that overwrites is told the name of an array. The folder of that name may be a group, or hold somebody's files, so what is in it is
-//! looked at first, and only what is known is touched. The array that is replaced is kept beside the new one, in the same folder, until the
-//! new one is whole: in files it is moved there, in an object store it is copied by the store itself.
+//! A run that overwrites is told the name of an array. The folder of that name may be a group, or hold files of others. So what is in it is looked
+//! at first, and only what is known is touched. The array that is replaced is kept beside the new one, in the same folder, until the new one is
+//! whole. In files it is moved there; in an object store it is copied by the store itself.
 
 use crate::{Location, StorageError, Store};
 use serde_json::Value;

@@ -209,7 +209,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
         (None, Some(filters)) => filters.iter().any(|f| f.get("id").and_then(Value::as_str) == Some("vlen-utf8")),
         _ => false,
     };
-    // Of other codecs of texts, and of shards of them, nobody checks the lengths.
+    // The lengths are not checked for other codecs of texts, nor for shards of them.
     let list = doc.get("codecs").or(doc.get("filters")).and_then(Value::as_array);
     let named = |c: &Value| c.as_str().or_else(|| c.get("name").or(c.get("id"))?.as_str()) == Some("vlen-utf8");
     if fixed.is_none() && !(is_text && list.is_some_and(|l| l.iter().any(named))) {

@@ -427,7 +427,7 @@ impl Store {
     pub fn delete_alone(&self, key: &str) -> Result<(), StorageError> {
         self.delete(key)?;
         if let Some(folder) = self.file(key).as_deref().and_then(Path::parent) {
-            // Not empty: somebody needs it.
+            // Not empty: it is still needed.
             let _ = std::fs::remove_dir(folder);
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Chunks that are one compressed stream over the elements as they are in memory, decoded from their beginning on, a few rows at a time, by a
-//! reader that keeps a window of them instead of the chunk.
+//! Chunks that are one compressed stream over the elements as they are in memory. They are decoded from their beginning on, a few rows at a time,
+//! by a reader that keeps a window of them instead of the chunk.
 
 use std::ops::Range;
 

@@ -1,13 +1,13 @@
 //! Objects that stay in memory while there is room, and go to their store when there is none.
 //!
-//! The tasks of one process that pass intermediates to each other need no disk between them. The tier shares one budget with those
-//! tasks: what they may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the
-//! oldest objects are written to where they belong. What is only in memory when a process is killed is lost, and is made again;
-//! so what took long to make is written behind, with [`MemoryTier::save`], and stays in memory for its readers.
+//! The tasks of one process that pass intermediates to each other need no disk between them. The tier shares one budget with those tasks: what they
+//! may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the oldest objects are written to
+//! where they belong. What is only in memory when a process is killed is lost, and is made again. So what took long to make is written behind, with
+//! [`MemoryTier::save`], and stays in memory for its readers.
 //!
-//! Room that nothing else takes holds decoded chunks of which only a part was wanted, for the next task that wants another part: a halo,
-//! or a region that is smaller than the chunk. They are the first to go, and never more than a part of the budget, as nobody knows whether
-//! there is such a task.
+//! Room that nothing else takes holds decoded chunks of which only a part was wanted, for the next task that wants another part: a halo, or a
+//! region that is smaller than the chunk. They are the first to go, and never more than a part of the budget, as it is not known whether there is
+//! such a task.
 
 use crate::{StorageError, Store};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const DECODED_SHARE: u64 = 4;
 pub struct MemoryTier {
     state: Mutex<State>,
     budget: u64,
-    /// A task could start if nobody had spare memory.
+    /// A task could start if no thread had spare memory.
     wanted: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ pub struct Spare<'t> {
 }
 
 impl Spare<'_> {
-    /// True if a task waits for memory that this is part of: whoever has it should give it back soon.
+    /// True if a task waits for memory that this is part of: the thread that has it should give it back soon.
     pub fn wanted(&self) -> bool {
         self.tier.wanted.load(Ordering::Relaxed)
     }

@@ -1,11 +1,11 @@
-//! Whose word counts for where requests go, and as whom.
+//! Who decides where requests go, and with which credentials.
 //!
-//! A pipeline, a plan or an event may be somebody else's. It says what is computed, and so which buckets are read and written. Which server
-//! gets the requests, which keys sign them and whether they are signed at all is the word of the person who runs it: the command line, the
-//! environment and the files of the cloud's own tools. So a file's endpoint, profile, account and `anonymous` count only if that person allows
-//! them, with `--allow` or in the environment, or has set the same themselves; and web servers at addresses of this machine and of its link, which
-//! nobody elsewhere can reach, may only be named by them, too. Nothing else of the storage options leads anywhere: regions, accounts and buckets
-//! are checked by their grammar.
+//! A pipeline, a plan or an event may be another person's. It says what is computed, and so which buckets are read and written. The person who runs
+//! it decides which server gets the requests, which keys sign them and whether they are signed at all: by the command line, the environment and the
+//! files of the cloud's own tools. So a file's endpoint, profile, account and `anonymous` count only if that person allows them, with `--allow` or
+//! in the environment, or has set the same themselves. Web servers at addresses of this machine and of its link cannot be reached from elsewhere,
+//! and may only be named by that person, too. Nothing else of the storage options leads anywhere: regions, accounts and buckets are checked by
+//! their grammar.
 
 use crate::StorageError;
 use chunkwise_types::{StoreOptions, without_secrets};
@@ -126,7 +126,7 @@ pub fn allow_named(url: &str) {
     }
 }
 
-/// Allows all that options choose: those of a program, which is the person who runs it.
+/// Allows all that options choose: those of a program that uses this library, which counts as the person who runs it.
 pub(crate) fn allow_options(storage: &std::collections::BTreeMap<String, StoreOptions>) -> Result<(), String> {
     let mut allowed = ALLOWED.write();
     for o in storage.values() {

@@ -29,7 +29,7 @@ struct Open<T> {
 }
 
 /// Requests at once at most, however small the chunks are.
-const MOST: usize = 128;
+const MAX_REQUESTS: usize = 128;
 
 impl<T: Clone> Uploads<T> {
     /// At most `budget` bytes at a time, or one chunk that is larger.
@@ -79,7 +79,7 @@ impl<T: Clone> Uploads<T> {
     ) -> Result<T, StorageError> {
         let (written, encoded) = io.encode_chunk(index, elements)?;
         let n = written.bytes;
-        while !self.sent.is_empty() && (self.held + n > self.budget || self.sent.len() >= MOST) {
+        while !self.sent.is_empty() && (self.held + n > self.budget || self.sent.len() >= MAX_REQUESTS) {
             self.wait()?;
         }
         let tag = tag(&written);

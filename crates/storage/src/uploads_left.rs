@@ -1,4 +1,4 @@
-//! Uploads in parts that a process that was killed has left: nobody sees them, and they are paid for until somebody aborts them.
+//! Uploads in parts that were left by a process that was killed: they are not visible, and they are paid for until they are aborted.
 //!
 //! S3 can list them. Where it cannot, or the right to list them is missing, a rule of the bucket has to remove them (`docs/storage.md`).
 
@@ -63,8 +63,8 @@ impl Store {
         Some(out)
     }
 
-    /// Aborts the uploads in parts that were begun below this folder, and says how many. Nothing is known of where a store cannot list them, and
-    /// who may not abort them leaves them: no run fails for what another one has left.
+    /// Aborts the uploads in parts that were begun below this folder, and says how many. Nothing is known of where a store cannot list them. A
+    /// caller without the right to abort them leaves them: no run fails for what another one has left.
     pub fn abort_uploads(&self) -> u64 {
         let (Some(s3), Some(found)) = (self.remote.s3.as_ref(), self.uploads()) else { return 0 };
         let abort = |(key, id): &(String, String)| {

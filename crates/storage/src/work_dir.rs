@@ -1,8 +1,9 @@
-//! The work directory of those who name none.
+//! The default work directory.
 //!
-//! Intermediates are large, and belong to the person who runs. So it is a folder of that person alone, for large temporary files: in `$TMPDIR`
-//! if that is set, else in `/var/tmp`, which is on a disk where `/tmp` may be memory, and is not emptied when the machine starts. Caches in a
-//! home folder would fill quotas. The folder must be a real one, and its owner's; who finds another one is told, and nothing is written.
+//! Intermediates are large, and belong to the person who runs the pipeline. So the default is a folder of that person alone, for large temporary
+//! files: in `$TMPDIR` if that is set, else in `/var/tmp`, which is on a disk where `/tmp` may be memory, and is not emptied when the machine
+//! starts. Caches in a home folder would fill quotas. The folder must be a real one, and its owner's. If it is not, the user is told, and nothing
+//! is written.
 
 use crate::{Location, StorageError};
 use std::path::{Path, PathBuf};
@@ -19,13 +20,13 @@ fn temporary() -> PathBuf {
     }
 }
 
-/// The work directory where nobody names one.
+/// The work directory if none is named.
 #[cfg(target_os = "linux")]
 pub fn default_work_dir() -> PathBuf {
     temporary().join(format!("chunkwise-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// The work directory where nobody names one: elsewhere the folder of temporary files is a user's own.
+/// The work directory if none is named: elsewhere the folder of temporary files is a user's own.
 #[cfg(not(target_os = "linux"))]
 pub fn default_work_dir() -> PathBuf {
     std::env::temp_dir().join("chunkwise")
@@ -34,7 +35,7 @@ pub fn default_work_dir() -> PathBuf {
 /// Makes the default work directory, for its owner alone. Others are their users' affair and are left as they are.
 ///
 /// # Errors
-/// When it is a link or no folder, or somebody else's.
+/// When it is a link or no folder, or another user's.
 pub fn prepare_work_dir(at: &Location) -> Result<(), StorageError> {
     let path = default_work_dir();
     let is_default = Location::parse(&path.display().to_string(), None).is_ok_and(|default| default == *at);

@@ -185,8 +185,8 @@ pub fn process() -> u32 {
     other().map_or_else(std::process::id, |w| w.process())
 }
 
-/// When a process of this machine was started, in the kernel's ticks, as ids are used again; `None` if it does not run, or has ended and nobody has
-/// waited for it.
+/// When a process of this machine was started, in the kernel's ticks, as ids are used again; `None` if it does not run, or has ended and was not
+/// waited for yet.
 pub fn process_start(pid: u32) -> Option<u64> {
     if let Some(w) = other() {
         return w.started(pid);
@@ -195,7 +195,7 @@ pub fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    // One that has ended, and that nobody has waited for, does nothing any more.
+    // A process that has ended and was not waited for yet does nothing any more.
     fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
     fields.nth(18)?.parse().ok()
 }

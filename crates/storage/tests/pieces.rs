@@ -210,7 +210,7 @@ fn a_stream_with_a_wider_window_than_its_level_has_is_refused_and_a_whole_chunk_
     assert!(out == elements);
 }
 
-/// A damaged header must not make anybody ask for what it claims: that ends the process.
+/// A damaged header must not make a reader ask for the memory that it claims: that ends the process.
 #[test]
 fn a_size_that_no_machine_has_is_an_error() {
     // One frame with a size of eight bytes, of one segment.

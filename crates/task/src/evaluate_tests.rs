@@ -86,7 +86,7 @@ fn leaf(rng: &mut Rng, ty: &ArrayType) -> Block {
     cast(&block.unwrap(), ty.dtype)
 }
 
-/// The bytes of a block. Every NaN is the same: which of several comes out of a reduction is nobody's promise.
+/// The bytes of a block. Every NaN is the same: no reduction promises which of several comes out.
 fn bits(block: &Block) -> Vec<u8> {
     let mut bytes = block.contiguous().as_bytes().unwrap().to_vec();
     match block.dtype() {

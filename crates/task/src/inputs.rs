@@ -1,4 +1,4 @@
-//! The inputs of a run: that they are there, and stay what they were when the run began.
+//! The inputs of a run: checks that they are there, and stay what they were when the run began.
 //!
 //! When a run begins, what stores say of the state of each input is kept in the folder of the run. Tasks refuse chunks that were written later,
 //! and take a missing chunk for an empty one only while its array is there. A run that is resumed, and publishing, compare with what was kept.

@@ -1,9 +1,9 @@
 //! The tiles of a pass, band by band, on every core that is idle.
 //!
-//! While cores have no task of their own, other threads help: each takes the next band, or the next few where they are decoded from
-//! blocks, reads and evaluates it, and hands over its values.
-//! Bands that feed folds are handed over in their order, so that sums do not depend on who was first. A helper gives its core and its
-//! memory back after the bands that it has taken when a task wants them.
+//! While cores have no task of their own, other threads help. A helper takes the next band, or the next few bands where they are decoded from
+//! blocks. It reads and evaluates them, and hands over their values. Bands that feed folds are handed over in their order, so that sums do not
+//! depend on which thread was first. When a task wants the core and the memory of a helper, the helper finishes the bands that it has taken, and
+//! then gives both back.
 
 use crate::TaskContext;
 use crate::evaluate::{Known, Prepared};
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread is worth starting for so many bands.
+/// The fewest bands that a thread is worth starting for.
 const WORTHWHILE: usize = 4;
-/// More helpers wait for each other.
-const MOST: usize = 15;
-/// Bands after which memory is asked for again that was refused.
-const LATER: usize = 16;
-/// The turn of nobody: a thread has failed.
+/// Helpers at most: more would wait for each other.
+const MAX_HELPERS: usize = 15;
+/// Bands until memory is asked for again after it was refused.
+const BANDS_UNTIL_RETRY: usize = 16;
+/// The value of `turn` after a thread has failed.
 const STOPPED: usize = usize::MAX;
-/// Looks at whose turn it is before a thread goes to sleep: a turn is short.
-const LOOKS: usize = 4096;
+/// Checks of `turn` before a thread goes to sleep. A turn is short, so it is worth spinning first.
+const SPINS: usize = 4096;
 
-/// Bands of blocks that a thread takes together: it decodes the blocks at both ends of them, of which its neighbours need a part, too.
+/// Bands of blocks that a thread takes together. The blocks at both ends are decoded twice, as the neighbours need a part of them, too.
 const RUN: usize = 12;
 
 /// By step, where leaves that are read in bands are open.
@@ -73,7 +73,7 @@ pub(crate) struct Tiles<'a> {
 /// An idle core, with memory for a thread on it.
 type Helper<'a> = (Lent, Spare<'a>);
 
-/// The bands of a part of a pass, and who helps with them.
+/// The bands of a part of a pass, and the helpers that share them.
 pub(crate) struct Shift<'a> {
     bands: Tiling,
     elements: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// Nobody helps.
+    /// True if there are no helpers.
     pub fn alone(&self) -> bool {
         self.helpers.is_empty()
     }
@@ -104,7 +104,7 @@ impl Shift<'_> {
     }
 }
 
-/// Whose turn it is to have values taken.
+/// Hands over values band by band: the turn says which band is next.
 struct Turns<F> {
     /// The band whose values are taken next.
     turn: AtomicUsize,
@@ -129,7 +129,7 @@ impl<F> Turns<F> {
 
     /// Waits until it is the turn of a band; `None` if that never comes.
     fn wait(&self, band: usize) -> Option<MutexGuard<'_, F>> {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             if self.at(band) {
                 break;
             }
@@ -257,7 +257,7 @@ impl<'a> Tiles<'a> {
     fn helper(&self, shift: &mut Shift<'a>, taken: usize, others: usize) -> Option<Helper<'a>> {
         let left = shift.bands.len().saturating_sub(taken) / shift.run();
         let others = others + shift.helpers.len();
-        let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MOST.min(left / 2) && taken >= shift.from)?;
+        let memory = shift.memory.filter(|_| left >= WORTHWHILE && others < MAX_HELPERS.min(left / 2) && taken >= shift.from)?;
         let lent = borrow(1);
         if lent.count == 0 {
             return None;
@@ -266,7 +266,7 @@ impl<'a> Tiles<'a> {
         shift.need = Some(need);
         let Some(spare) = memory.reserve_spare(need) else {
             // A task that has just ended may give its core back before its memory.
-            shift.from = taken + LATER;
+            shift.from = taken + BANDS_UNTIL_RETRY;
             return None;
         };
         Some((lent, spare))

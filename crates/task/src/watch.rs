@@ -1,4 +1,4 @@
-//! What a running task asks of, and tells, whoever runs it.
+//! What a running task asks of its executor, and what it tells it.
 
 use chunkwise_plan::WrittenChunk;
 use std::sync::atomic::{AtomicBool, Ordering};

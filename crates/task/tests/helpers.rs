@@ -69,7 +69,7 @@ fn reading(name: &str, codec: &Value) -> Plan {
 #[derive(Clone, Copy, PartialEq)]
 enum Other {
     Nothing,
-    /// Starts as soon as somebody helps, and stays to the end.
+    /// Starts as soon as a thread helps, and stays to the end.
     Starts,
     /// Is there at first, and ends soon.
     Ends,
@@ -104,7 +104,7 @@ impl Watch for Observer {
     }
 }
 
-/// Runs both tasks that read, on so many cores and with so much memory in the process: the checksums of what they wrote, and who asked.
+/// Runs both tasks that read, on so many cores and with so much memory in the process: the checksums of what they wrote, and which threads asked.
 fn run(plan: &Plan, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
     let ctx = TaskContext::open(plan.clone()).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
     [0, 1].map(|stage| {
@@ -166,7 +166,7 @@ fn memory_is_given_back_when_a_task_waits_for_it_and_asked_for_again_later() {
     let ctx = TaskContext::open(plan).unwrap().with_memory(&tier).unwrap();
     let cores = Cores::new(2);
     let _busy = cores.enter();
-    // All of it at first; less soon, so that somebody helps; then another task wants what is left and what the helper has.
+    // All of it at first, then less, so that a thread helps. Then another task wants what is left and what the helper has.
     assert!(tier.reserve(PLENTY).unwrap());
     let asked: Mutex<Vec<ThreadId>> = Mutex::default();
     let watch = Asking(|| {

@@ -48,7 +48,7 @@ pub fn blosc_blocks(configuration: &Value, item: u64, bytes: u64) -> Option<u64>
     let number = |key: &str| configuration.get(key).and_then(Value::as_u64);
     let item = number("typesize").unwrap_or(item).max(1);
     let block = chosen(configuration.get("cname")?.as_str()?, number("clevel")?, item, number("blocksize").unwrap_or(0));
-    // The largest that C-Blosc chooses today; larger ones that it was asked for are left to who decodes whole chunks.
+    // The largest that C-Blosc chooses today. Larger blocks that it was asked for are left to the decoder of whole chunks.
     let usual = BLOSC_LARGEST / 2;
     (bytes > usual && block <= usual && bytes.div_ceil(block) <= BLOSC_MOST).then_some(block)
 }

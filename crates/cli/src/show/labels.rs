@@ -7,8 +7,8 @@ use chunkwise::ops::calendar::{DateTime, decode};
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Values as Stored, open_array, read_small};
 use chunkwise::{DType, types::Region};
 
-/// Elements of a coordinate that is read.
-const MOST: u64 = 1 << 20;
+/// Elements of a coordinate that is read, at most.
+const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// A number with as many digits as people want to read.
 pub(super) fn number(v: f64) -> String {
@@ -109,7 +109,7 @@ pub(super) struct Axis {
 
 fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)> {
     let at = group.join(name);
-    let meta = open_array(&at).ok().filter(|m| m.shape == [len] && len <= MOST)?;
+    let meta = open_array(&at).ok().filter(|m| m.shape == [len] && len <= MAX_ELEMENTS)?;
     let region = Region::full(&meta.shape);
     let io = ArrayIo::new(&at, &meta).ok()?;
     let block = Block::from_bytes_with(meta.dtype, &meta.shape, |b| io.read_region(&region, b).map(|_| ())).ok()?;
@@ -121,7 +121,7 @@ fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)>
 
 /// The texts along a dimension, if the coordinate has such.
 fn texts(group: &Location, kept: &Kept, len: u64) -> Option<Vec<String>> {
-    let small = read_small(&group.join(&kept.name), MOST).ok().flatten().filter(|a| a.shape == [len])?;
+    let small = read_small(&group.join(&kept.name), MAX_ELEMENTS).ok().flatten().filter(|a| a.shape == [len])?;
     let Stored::Text(all) = small.values else { return None };
     Some(all.iter().skip(kept.start as usize).take(kept.len as usize).map(|t| safe(t).into_owned()).collect())
 }

@@ -54,7 +54,7 @@ pub enum Update {
     },
     /// A running task has written some chunks, and they are not in the [`Journal`].
     Wrote(TaskReport),
-    /// An attempt has ended. [`TaskError::Cancelled`] hands the task back: it was not tried to its end, and nobody is to blame.
+    /// An attempt has ended. [`TaskError::Cancelled`] hands the task back: the task was not tried to its end, and that is no failure.
     Ended {
         /// The attempt.
         attempt: u64,

@@ -11,16 +11,15 @@ use std::time::Duration;
 pub struct OptionError(pub String);
 
 /// The largest number of anything: engines take no larger ones.
-const MOST: usize = i32::MAX as usize;
+const MAX_NUMBER: usize = i32::MAX as usize;
 /// The largest number of threads or processes on one machine.
 const MOST_AT_ONCE: usize = 4096;
 
 /// The options of one executor while they are read.
 ///
-/// Those of a pipeline count only where [`Options::pipelines_may_set`] names them, which an executor says before it reads any: a pipeline may be
-/// somebody else's. It may say how work is cut and paced; not what is executed, where, on whose account, with which rights and with how much of a
-/// machine or a cluster. Every other option is of
-/// the person who runs it, also one that is added later.
+/// The options of a pipeline count only where [`Options::pipelines_may_set`] names them, which an executor says before it reads any: a pipeline may
+/// be another person's. It may say how work is cut and paced. It may not say what is executed, where, on whose account, with which rights and with
+/// how much of a machine or a cluster. Every other option, also one that is added later, is set by the person who runs it.
 pub(crate) struct Options<'a> {
     executor: &'a str,
     given: BTreeMap<String, String>,
@@ -69,7 +68,7 @@ impl<'a> Options<'a> {
 
     /// A number of tasks, jobs or the like: at least one, and not so many that nothing could count them.
     pub fn count(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
-        self.number(key, MOST)
+        self.number(key, MAX_NUMBER)
     }
 
     /// A number of threads or processes that are started at once on one machine.
@@ -120,7 +119,7 @@ impl<'a> Options<'a> {
         found.map(Some).ok_or_else(|| self.bad(key, &value, &format!("one of {}", names.join(", "))))
     }
 
-    /// Refuses what nobody asked for.
+    /// Refuses the options that the executor has not read.
     pub fn end(mut self) -> Result<(), OptionError> {
         // Of an executor that has said nothing.
         self.pipelines_may_set(&[])?;
@@ -156,9 +155,9 @@ mod tests {
             (options.count("tasks").map_err(|e| e.0), options.at_once("threads").map_err(|e| e.0))
         };
         assert_eq!(read("4096"), (Ok(Some(4096)), Ok(Some(4096))));
-        let most = read(&MOST.to_string());
-        assert_eq!(most.0, Ok(Some(MOST)));
-        assert_eq!(most.1.unwrap_err(), format!("executor 'slurm': threads={MOST} is not a whole number from 1 to 4096"));
+        let most = read(&MAX_NUMBER.to_string());
+        assert_eq!(most.0, Ok(Some(MAX_NUMBER)));
+        assert_eq!(most.1.unwrap_err(), format!("executor 'slurm': threads={MAX_NUMBER} is not a whole number from 1 to 4096"));
         for bad in ["0", "-1", "2.5", "many", "", "2147483648", "18446744073709551615", "99999999999999999999"] {
             let (tasks, threads) = read(bad);
             assert!(tasks.unwrap_err().contains("from 1 to 2147483647") && threads.unwrap_err().contains("from 1 to 4096"), "{bad}");

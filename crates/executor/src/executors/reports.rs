@@ -1,4 +1,4 @@
-//! The reports that workers leave in storage, as drivers read them who look there from time to time.
+//! The reports that workers leave in storage, as read by drivers that look there from time to time.
 
 use crate::worker::{Answer, REPORTS};
 use chunkwise_storage::{StorageError, Store};
@@ -25,8 +25,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Reads what has come since the last time. `whose` says from a key whose reports these are, or that nobody waits for them; `take` gets
-    /// them in the order of their keys. What cannot be read now is there the next time, and so is everything after it.
+    /// Reads what has come since the last time. `whose` says from a key whose reports these are, or that nothing waits for them; `take` gets them
+    /// in the order of their keys. What cannot be read now is there the next time, and so is everything after it.
     pub fn look<T>(&mut self, store: &Store, whose: impl Fn(&str) -> Option<T>, take: impl FnMut(&T, Answer)) -> Result<(), StorageError> {
         let mut new = Vec::new();
         for (key, _) in store.list(REPORTS)? {

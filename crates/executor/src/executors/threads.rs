@@ -121,7 +121,7 @@ pub struct ThreadExecutor {
     running: HashMap<u64, Running>,
     /// Threads that a task holds for good.
     stuck: usize,
-    /// Who writes intermediates that would be lost if this process were killed.
+    /// The thread that writes intermediates that would be lost if this process were killed.
     saving: Option<JoinHandle<Result<(), StorageError>>>,
 }
 
@@ -170,7 +170,7 @@ impl ThreadExecutor {
 
     fn take(&mut self, update: Update, out: &mut Vec<Update>) {
         if let Update::Ended { attempt, .. } = &update {
-            // A thread that was given up may end after all: nobody waits for it.
+            // A thread that was given up may end after all; its result is not waited for.
             let Some(done) = self.running.remove(attempt) else { return };
             self.memory.release(done.need);
             self.admitted -= 1;

@@ -1,8 +1,8 @@
 //! Which intermediates are written to storage while they are in memory, so that a kill does not cost all the time that they took.
 //!
-//! What a stage has done is safe where its results are in storage, or nobody needs them any more: then what was made from them is safe. While
-//! more than a share of the time so far would be lost, that array is written of which a byte saves most time. It then stays in storage,
-//! even if nobody reads it any more, until what was made from it is safe as well. Short runs write nothing.
+//! The work of a stage is safe if its results are in storage. It is also safe if its results are not needed any more, because what was made from
+//! them is safe. While a kill would cost more than a share of the time so far, an array is written: the one that saves the most time for each byte.
+//! The array then stays in storage until what was made from it is safe as well, even if no task reads it any more. Short runs write nothing.
 
 use crate::needs::Producers;
 use crate::readiness::Done;
@@ -33,7 +33,7 @@ pub(super) struct Behind<'a> {
     made: Vec<Made>,
     /// By array, the bytes that this run has written of it.
     bytes: HashMap<&'a str, u64>,
-    /// Intermediates that nobody reads any more, and that are still there; and those that are gone.
+    /// Intermediates that no task reads any more, and that are still there; and those that are gone.
     passed: BTreeSet<&'a str>,
     gone: BTreeSet<&'a str>,
     /// What is being written.
@@ -65,7 +65,7 @@ impl<'a> Behind<'a> {
         }
     }
 
-    /// Nobody reads an intermediate any more.
+    /// Says that no task reads an intermediate any more.
     pub fn pass(&mut self, array: &'a str) {
         self.passed.insert(array);
     }
@@ -78,7 +78,7 @@ impl<'a> Behind<'a> {
         self.made.iter().map(|m| m.seconds).sum()
     }
 
-    /// True once a kill could cost more than nobody minds.
+    /// True once a kill could cost more time than is always accepted.
     pub fn looks(&self) -> bool {
         !self.bytes.is_empty() && self.spent() > LEAST * self.workers()
     }
@@ -136,7 +136,7 @@ impl<'a> Behind<'a> {
         (SHARE * self.spent()).max(LEAST * self.workers())
     }
 
-    /// The intermediates that can go now: all that nobody reads, but one that is being written, or without which too much would be lost.
+    /// The intermediates that can go now: all that no task reads, except one that is being written, or one without which too much would be lost.
     pub fn unneeded(&mut self, done: &[Done], unsaved: &Unsaved) -> Vec<&'a str> {
         let bytes = |a: &str| unsaved.get(a).copied().unwrap_or(0);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! How far a run is: by bytes, of stages whose tasks take long as well as of others.
+//! The progress of a run, counted in bytes for all stages, whether their tasks take long or not.
 
 use crate::driver::memory;
 use crate::event::Progress;

@@ -357,7 +357,7 @@ impl<'a> Scheduler<'a> {
         self.delete_passed()
     }
 
-    /// Deletes what nobody reads, unless too much would then be lost if this run were killed.
+    /// Deletes the intermediates that no task reads, unless too much would then be lost if this run were killed.
     fn delete_passed(&mut self) -> Result<(), RunError> {
         let unsaved = if self.behind.looks() { self.unsaved() } else { HashMap::new() };
         let arrays = self.behind.unneeded(&self.ready.done, &unsaved);

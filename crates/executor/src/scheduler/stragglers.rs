@@ -2,8 +2,8 @@
 
 /// Durations of a stage that are remembered.
 const WINDOW: usize = 256;
-/// Durations without which nothing is said.
-const FEWEST: usize = 5;
+/// Durations at least, before a limit is given.
+const MIN_DURATIONS: usize = 5;
 /// A median absolute deviation of a normal distribution, in standard deviations.
 const SIGMA: f64 = 1.4826;
 
@@ -44,7 +44,7 @@ impl Durations {
     /// longer for stragglers. `None` while too few tasks have ended.
     pub fn limit(&mut self, stage: usize, k: f64, least: f64) -> Option<(f64, f64)> {
         let s = &mut self.0[stage];
-        if s.ring.len() < FEWEST {
+        if s.ring.len() < MIN_DURATIONS {
             return None;
         }
         if s.found.is_none() {

@@ -1,8 +1,8 @@
 //! Deterministic simulation: drivers, leases, claims and an object store in worlds where time, chance and faults are drawn from a seed.
 //!
-//! The driver, the scheduler, the tasks and everything about notes, claims, groups and inputs are the real ones. Simulated are time, clocks that are
-//! wrong, machines, processes that are killed or stopped at any moment, and a store whose answers are late, lost or come twice. In each world some
-//! people run plans; whenever a run says that it has ended well, its output must be what it should be, and in the end somebody must be able to
+//! The driver, the scheduler, the tasks and everything about notes, claims, groups and inputs are the real ones. Simulated are time, clocks that
+//! are wrong, machines, processes that are killed or stopped at any moment, and a store whose answers are late, lost or come twice. In each world
+//! some people run plans. Whenever a run says that it has ended well, its output must be what it should be. In the end it must be possible to
 //! finish the work.
 //!
 //! `CHUNKWISE_SEED=N` tells what happens in one world, `CHUNKWISE_SEEDS=N` tries that many. A seed that fails is printed; once it is understood it
@@ -33,7 +33,7 @@ const WORLDS: u64 = 10_000;
 const REQUESTS: u64 = 100;
 /// The longest that it is stopped.
 const LONGEST_PAUSE: u64 = 200 * SECOND;
-/// How often somebody comes again who finds another one at work.
+/// How often a person comes again who finds another run at work.
 const PERSISTENCE: usize = 4;
 /// Attempts to finish the work when everything is quiet.
 const ATTEMPTS: usize = 8;
@@ -205,7 +205,7 @@ impl Stage {
         let published = AtomicU64::new(u64::MAX);
         let mut events = |event: &Event| match event {
             Event::ArrayPublished { .. } => published.store(pauses(), Ordering::Relaxed),
-            // Who slept since then may see what another one has done.
+            // A process that slept since then may see what another one has done.
             Event::RunFinished(_) if here.alive() && published.load(Ordering::Relaxed) == pauses() => {
                 self.check_result(plan, "a run has ended");
                 self.check_group(plan, "a run has ended");
@@ -235,7 +235,7 @@ impl Stage {
         drop(s);
         let process = self.world.start(machine, start, move || {
             let Some(here) = world::here() else { return };
-            // Who is told that another one is at work comes again.
+            // A person who is told that another run is at work comes again.
             for _ in 0..PERSISTENCE {
                 match stage.run(&here, plan, resume, overwrite) {
                     Err(RunError::Running { .. } | RunError::Claimed { .. }) if here.alive() => {}
@@ -257,7 +257,7 @@ impl Stage {
         }
     }
 
-    /// Somebody replaces the input.
+    /// A person replaces the input.
     fn change_input(self: &Arc<Stage>) {
         let stage = self.clone();
         let time = BEGIN + self.world.state().some_time(150 * SECOND);
@@ -269,7 +269,7 @@ impl Stage {
         });
     }
 
-    /// Everything is quiet, and somebody finishes the work.
+    /// Everything is quiet, and a person finishes the work.
     fn finish(self: &Arc<Stage>, plan: usize) {
         let stage = self.clone();
         let time = self.world.state().time + 10 * SECOND;
@@ -280,7 +280,7 @@ impl Stage {
             for _ in 0..ATTEMPTS {
                 match stage.run(&here, plan, resume, !resume) {
                     Ok(()) => return,
-                    // What was made of an old input is made again, and what somebody else has written is replaced.
+                    // What was made of an old input is made again, and what another program has written is replaced.
                     Err(RunError::Place { .. } | RunError::NoRun { .. } | RunError::Edited { .. } | RunError::OutputExists { .. }) => {
                         resume = false
                     }

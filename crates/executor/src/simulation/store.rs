@@ -95,7 +95,7 @@ impl SimStore {
             let (there, back) = (s.some_time(most), s.some_time(most));
             let part = s.faults;
             let (lost, late) = if s.chance(part) { (s.chance(0.3), s.some_time(STUCK)) } else { (false, 0) };
-            // It arrives when nobody waits for the answer any more, or the answer is lost.
+            // It arrives when its caller does not wait for the answer any more, or the answer is lost.
             let fault = lost || late > 0;
             let arrives = s.time + there + late;
             s.request(here.process, arrives);
@@ -133,7 +133,7 @@ impl SimStore {
         found.ok().map(|b| b.to_vec())
     }
 
-    /// Writes without a request, as somebody else does it.
+    /// Writes without a request, as another program does it.
     pub fn write(&self, key: &str, data: Vec<u8>, state: &State) {
         self.0.put(&Path::from(key), data.into(), PutOptions::default(), state.time).expect("memory");
     }

@@ -1,8 +1,8 @@
 //! Virtual time, machines, processes and their threads, of which one runs at a time.
 //!
-//! Whatever a thread waits for (an answer, a pause) is an event of a queue. The thread that waits takes events from it until one wakes a thread,
-//! and hands on to that one. All that is left to chance is drawn from one generator, so that a seed is one story, whichever thread of the real
-//! machine is faster.
+//! Whatever a thread waits for (an answer, a pause) is an event of a queue. The thread that waits takes events from the queue until one wakes a
+//! thread, and hands on to that thread. All that is left to chance is drawn from one generator. So a seed is one story, whichever thread of the
+//! real machine is faster.
 
 use chunkwise_storage::World as Seen;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MS;
 /// When worlds begin, in nanoseconds since 1970.
 pub const BEGIN: u64 = 1_700_000_000 * SECOND;
-/// Nobody runs: the threads of the test wait.
+/// The turn of no thread: the threads of the test wait.
 const NOBODY: usize = usize::MAX;
 
 enum Event {
@@ -83,7 +83,7 @@ impl State {
         self.put(time, Event::Happen(process, Box::new(what)));
     }
 
-    /// Adds to the story, if somebody wants to read it.
+    /// Adds to the story, if one is wanted.
     pub fn tell(&mut self, text: impl FnOnce() -> String) {
         let at = (self.time - BEGIN) as f64 / SECOND as f64;
         if let Some(story) = &mut self.story {
@@ -319,7 +319,7 @@ impl Here {
         self.world.state().processes[self.process].alive
     }
 
-    /// Lets time pass. Who was killed meanwhile goes on, and nothing that it does has any effect.
+    /// Lets time pass. A process that was killed meanwhile goes on, and nothing that it does has any effect.
     pub fn wait_until(&self, time: u64) {
         let mut state = self.world.state();
         state.put(time, Event::Wake(self.thread));

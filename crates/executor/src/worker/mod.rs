@@ -104,7 +104,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Fetches a plan once, and checks that it is the one that is meant: `hash` is its id, `driver` the version of who sends this worker.
+    /// Fetches a plan once, and checks that it is the one that is meant: `hash` is its id, `driver` the version of the driver that sends this
+    /// worker.
     ///
     /// # Errors
     /// When the plan cannot be read, is another one, or of another version.
@@ -118,7 +119,7 @@ impl Worker {
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);
         let context = Arc::new(TaskContext::open(plan)?.with_cache(&memory)?);
-        // Who runs tasks by hand, without a driver, has none.
+        // Where tasks are run by hand, without a driver, there are none.
         if let Some(inputs) = Inputs::of_run(&context)? {
             inputs.watch(&context);
         }

@@ -37,7 +37,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Who it is.
+    /// The worker says what it is.
     Hello {
         /// Of the program.
         version: String,

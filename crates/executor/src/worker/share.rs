@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Reports are stored at least so often, so that a driver sees progress and a killed worker loses little.
 const EVERY: Duration = Duration::from_secs(2);
 /// Reports of one object, at most.
-const MOST: usize = 1000;
+const MAX_REPORTS: usize = 1000;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Which tasks.
@@ -123,7 +123,7 @@ impl Reports<'_> {
                 self.held += 1;
             }
         }
-        if self.held >= MOST || (self.held > 0 && self.last.elapsed() >= EVERY) { self.flush() } else { Ok(()) }
+        if self.held >= MAX_REPORTS || (self.held > 0 && self.last.elapsed() >= EVERY) { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), WorkerError> {

@@ -1,4 +1,4 @@
-//! The transcendental functions of real numbers, over slices: the one table that says who computes them.
+//! The transcendental functions of real numbers, over slices: the one table that says what computes each of them.
 
 macro_rules! table {
     ($($t:ident)*) => {$(

@@ -1,9 +1,9 @@
 //! Fused programs: a group of element-wise functions that is evaluated strip by strip.
 //!
-//! Every strip goes through the whole program while it is in the first-level cache or, if very many values are alive at once, in the second
-//! one. Inputs are read where they are or, if they do not lie densely, gathered into a register; each function writes into a register that
-//! nobody needs any more, or straight to the end of an output. So each input element is loaded once and each output element is stored once,
-//! whatever the length of the program.
+//! Every strip goes through the whole program while it is in the first-level cache or, if very many values are alive at once, in the second one.
+//! Inputs are read where they are or, if they do not lie densely, gathered into a register. Each function writes into a register that is not needed
+//! any more, or straight to the end of an output. So each input element is loaded once and each output element is stored once, whatever the length
+//! of the program.
 
 use super::operand::{Gathered, Operand, PANEL_BYTES, Walk};
 use super::strip::{Buffer, Found, LINE, StripFn, copy};

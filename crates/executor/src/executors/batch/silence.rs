@@ -1,8 +1,8 @@
-//! How long an engine may leave its driver without an answer. It is counted in looks, not in questions: a look at many jobs asks many of
-//! them, and a controller that is restarted leaves all of them unanswered.
+//! How long an engine may leave its driver without an answer. Looks are counted, not questions: a look at many jobs asks about many of them, and a
+//! controller that is restarted leaves all the questions unanswered.
 
-/// Looks that may go unanswered one after another: an engine that is upgraded is away for a while.
-const MOST: u32 = 60;
+/// Looks in a row that may go unanswered: an engine that is upgraded is away for a while.
+const MAX_UNANSWERED: u32 = 60;
 
 /// The looks that went unanswered.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Silence {
         let answered = std::mem::take(&mut self.answered);
         let why = self.why.take().filter(|_| !answered);
         self.looks = if why.is_some() { self.looks + 1 } else { 0 };
-        why.filter(|_| self.looks > MOST).map_or(Ok(()), Err)
+        why.filter(|_| self.looks > MAX_UNANSWERED).map_or(Ok(()), Err)
     }
 }
 
@@ -48,17 +48,17 @@ mod tests {
             (0..none).for_each(|k| silence.no_answer(format!("refused {k}")));
             silence.end()
         };
-        for _ in 0..MOST {
+        for _ in 0..MAX_UNANSWERED {
             assert_eq!(look(0, 1000), Ok(()));
         }
         assert_eq!(look(0, 1000), Err("refused 0".into()));
-        // Whoever answers some questions is there.
+        // An engine that answers some questions is there.
         assert_eq!(look(1, 1000), Ok(()));
-        for _ in 0..MOST {
+        for _ in 0..MAX_UNANSWERED {
             assert_eq!(look(0, 1), Ok(()));
         }
         assert_eq!(look(1, 0), Ok(()));
-        for _ in 0..MOST {
+        for _ in 0..MAX_UNANSWERED {
             assert_eq!(look(0, 1), Ok(()));
         }
         assert!(look(0, 1).is_err());

@@ -128,7 +128,7 @@ fn what_waits_to_be_submitted_can_be_stopped() {
     executor.engine.every = Duration::ZERO;
     assert_eq!(ended(executor.wait(Duration::ZERO).unwrap()), []);
     assert_eq!((executor.engine.submitted.len(), &executor.engine.submitted[1]), (2, &vec![1, 3]));
-    // What runs is stopped by its engine, if nobody else is in its part or it hangs.
+    // The engine stops a running task if no other task is in its part, or if it hangs.
     executor.stop(4, false);
     assert!(executor.engine.cancelled.is_empty());
     executor.stop(1, false);

@@ -22,7 +22,7 @@ pub(super) enum Outcome {
     Accepted,
     /// Too many at once; it did not run.
     Throttled(String),
-    /// The service failed; it did not run, or nobody knows.
+    /// The service failed. The invocation did not run, or it is not known whether it did.
     Unavailable(String),
     /// It ended without an answer, or the answer was lost. The reports that it has left are there.
     Broken {

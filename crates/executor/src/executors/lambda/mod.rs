@@ -52,10 +52,10 @@ const ACCEPTED: Duration = Duration::from_millis(150);
 const HANDED_BACK: u32 = 2;
 /// Pause between two warnings of the same kind.
 const WARN: Duration = Duration::from_secs(30);
-/// An invocation of several tasks is overdue after this time and so many times the expected one,
+/// An invocation of several tasks is overdue after this many seconds plus this many times the expected time.
 const OVERDUE: (f64, f64) = (5.0, 4.0);
-/// unless more than this share of all are: then everything is slower than it was.
-const FEW: f64 = 0.1;
+/// No invocation is taken back while more than this share of all are overdue: then everything is slower than it was.
+const OVERDUE_SHARE: f64 = 0.1;
 /// Memory and time of a function that may not be asked for them.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -278,7 +278,7 @@ impl LambdaExecutor {
         let (caller, sender) = (self.caller.clone(), self.sender.clone());
         self.aws.handle().spawn(async move {
             let outcome = caller.call(event, format!("{REPORTS}/{name}")).await;
-            // When nobody listens the run is over.
+            // If nothing listens any more, the run is over.
             let _ = sender.send((flight, outcome));
         });
         Ok(())
@@ -424,8 +424,8 @@ impl LambdaExecutor {
         }
     }
 
-    /// Takes the tasks of overdue invocations back: one of them hangs or is slow, nobody knows which, and the others wait behind it. They are
-    /// sent again; what comes first counts. An invocation of a single task is left to the scheduler, which starts a second copy.
+    /// Takes the tasks of overdue invocations back: one of them hangs or is slow, it is not known which, and the others wait behind it. They are
+    /// sent again, and the first result counts. An invocation of a single task is left to the scheduler, which starts a second copy.
     fn take_back(&mut self) {
         if self.looked.elapsed() < Duration::from_secs(1) {
             return;
@@ -436,7 +436,7 @@ impl LambdaExecutor {
             f.tasks > 1 && !f.open.is_empty() && expected > 0.0 && f.began.elapsed().as_secs_f64() > OVERDUE.0 + OVERDUE.1 * expected
         };
         let overdue: Vec<u64> = self.flights.iter().filter(|(_, f)| late(f)).map(|(&n, _)| n).collect();
-        if overdue.len() as f64 > (FEW * self.flights.len() as f64).max(1.0) {
+        if overdue.len() as f64 > (OVERDUE_SHARE * self.flights.len() as f64).max(1.0) {
             return;
         }
         for flight in overdue {
@@ -459,7 +459,7 @@ impl LambdaExecutor {
         }
     }
 
-    /// What functions that nobody waits for have reported since the last time.
+    /// Reads what functions have reported since the last time, where no answer is waited for.
     fn look(&mut self) -> Result<(), RunError> {
         let own = format!("{REPORTS}/{}_", self.nonce);
         let flight_of = |key: &str| key.strip_prefix(&own)?.split('/').next()?.parse::<u64>().ok();
@@ -505,7 +505,7 @@ impl LambdaExecutor {
         }
         if let Ok(r) = &result {
             self.pace.add(a.stage, r.seconds);
-            // Nobody says how long the whole invocation took; its tasks are most of it.
+            // There is no answer that says how long the whole invocation took; its tasks are most of it.
             self.usage.gb_seconds += r.seconds * self.memory as f64 / f64::from(1u32 << 30);
         }
         self.end(a.attempt, result);

@@ -1,4 +1,5 @@
-//! How many tasks an invocation gets: as many as it does in a few seconds by what was measured, but never so many that others have none.
+//! How many tasks an invocation gets: by what was measured, as many as it does in a few seconds, but never so many that other invocations have
+//! none.
 
 /// Weight of a new duration in the average.
 const NEW: f64 = 0.1;
@@ -35,7 +36,7 @@ impl Pace {
         self.cap[stage] = tasks.max(1);
     }
 
-    /// Seconds that so many tasks are expected to take in one invocation; 0: nobody knows.
+    /// Seconds that so many tasks are expected to take in one invocation; 0 if that is not known.
     pub fn expected(&self, stage: usize, tasks: usize) -> f64 {
         tasks.div_ceil(self.threads) as f64 * self.mean[stage]
     }

@@ -184,7 +184,7 @@ impl ProcessExecutor {
         let least = self.workers.iter().filter(|(_, w)| open(w) && !w.alone && w.running.len() < threads && !alone);
         match least.min_by_key(|(_, w)| w.running.len()).map(|(&id, _)| id) {
             Some(id) => Ok(id),
-            // Whoever asks for more than there is room for, or for a worker of its own, gets another process.
+            // An attempt for which there is no room, or that needs a worker of its own, gets another process.
             None => self.start(),
         }
     }

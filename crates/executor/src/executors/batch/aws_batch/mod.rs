@@ -308,7 +308,7 @@ impl Engine for AwsBatch {
         let mut more = vec![("--tasks", job.all_tasks()), ("--array-size", parts.to_string())];
         more.extend([("--job", handle.clone()), ("--allowed-mem", worker.to_string())]);
         if parts == 1 {
-            // An array has two children at least; alone, nobody tells a container its number.
+            // An array has at least two children. A single job gets no number from Batch.
             more.push(("--array-index", "0".into()));
         }
         command.extend(more.into_iter().flat_map(|(k, v)| [k.to_string(), v]));

@@ -281,7 +281,7 @@ impl Engine for Kubernetes {
         let object = manifest(&self.options, job, &job.name, &handle, &name);
         let action = format!("create the job '{name}' in the namespace '{}'", self.namespace);
         let created = self.insist(&action, async || match self.jobs.create(&PostParams::default(), &object).await {
-            // Nobody else has this name: an earlier attempt succeeded, and its answer was lost.
+            // No other job has this name: an earlier attempt succeeded, and its answer was lost.
             Err(e) if is_status(&e, 409) => Ok(()),
             other => other.map(|_| ()),
         });
