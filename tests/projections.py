@@ -41,20 +41,11 @@ def check_projections(folder, pipeline, budget, *args):
     for number, stage in enumerate(plan["stages"]):
         tasks = tasks_of(stage)
         for task in sorted({0, tasks // 2, tasks - 1}):
-            used, projected = taken(folder, file, number, task) - program, stage["projected_mem"]
-            # The same program takes up to a megabyte more or less each time; a task that needs too much needs it each time.
-            for _ in range(2):
-                if used > projected:
-                    used = min(used, taken(folder, file, number, task) - program)
+            done, peak = measured(folder, "run-task", file, number, task)
+            done.ok()
+            used, projected = peak - program, stage["projected_mem"]
             assert used <= projected, f"stage {number}, task {task}: {used / MB:.1f} MB, projected {projected / MB:.1f} MB"
     return report
-
-
-def taken(folder, file, number, task):
-    """Peak resident bytes of a process that runs one task of a plan."""
-    done, peak = measured(folder, "run-task", file, number, task)
-    done.ok()
-    return peak
 
 
 def program_itself(folder):
