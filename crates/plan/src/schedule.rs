@@ -106,6 +106,11 @@ impl Tiling {
         Tiling { tile: whole.shape.clone(), whole }
     }
 
+    /// The region that is cut.
+    pub fn whole(&self) -> &Region {
+        &self.whole
+    }
+
     /// The number of tiles along an axis. A region without elements is one tile.
     fn count(&self, axis: usize) -> u64 {
         self.whole.shape[axis].div_ceil(self.tile[axis].max(1)).max(1)

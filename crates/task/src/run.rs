@@ -185,8 +185,8 @@ impl Run<'_> {
         let mut freed: Vec<Vec<Part>> = reads.iter().map(|&k| std::mem::take(&mut known[k])).collect();
         // One buffer of a leaf is used again; those of others would stay beside it.
         freed.iter_mut().zip(&reads).for_each(|(parts, &k)| parts.truncate(usize::from(demands[k].len() == 1)));
-        let all: u64 = reads.iter().map(|&k| memory::bytes_of(self.program, k, &demands[k])).fold(0, u64::saturating_add);
-        let mut loaded = 0;
+        // Of all that is read, also in bands later: what is loaded here may be a small part.
+        let (all, mut loaded) = (memory::read_bytes(self.program, demands), 0);
         for (k, mut freed) in reads.into_iter().zip(freed) {
             let step = &self.program.steps[k];
             let Some(name) = &step.read else { continue };

@@ -76,7 +76,6 @@ type Helper<'a> = (Lent, Spare<'a>);
 /// The bands of a part of a pass, and the helpers that share them.
 pub(crate) struct Shift<'a> {
     bands: Tiling,
-    elements: u64,
     helpers: Vec<Helper<'a>>,
     sharing: Sharing,
     /// Where helpers get their memory; none if they are not worth it.
@@ -95,7 +94,7 @@ impl Shift<'_> {
 
     /// The elements of the part.
     pub fn elements(&self) -> u64 {
-        self.elements
+        self.bands.whole().volume()
     }
 
     /// The bands that a thread takes together.
@@ -243,7 +242,7 @@ impl<'a> Tiles<'a> {
         let memory = self.ctx.memory().filter(|_| worthwhile);
         let few = self.sharing == Sharing::Blocks && bands.len() < (WORTHWHILE + 1) * RUN;
         let sharing = if few { Sharing::InOrder } else { self.sharing };
-        let mut shift = Shift { bands, elements: part.volume(), helpers: Vec::new(), sharing, memory, from: 0, need: None };
+        let mut shift = Shift { bands, helpers: Vec::new(), sharing, memory, from: 0, need: None };
         // Blocks have to be found in the chunk first; and what is read in order may keep a single thread busy.
         while sharing == Sharing::Ranges
             && let Some(helper) = self.helper(&mut shift, 0, 0)
