@@ -83,6 +83,9 @@ impl ArrayIo {
                 AxisChunks::Irregular(_) => return Err(bad("the chunk grid is not regular".into())),
             }
         }
+        if !meta.keeps_as_said() {
+            return Err(bad("its codecs take more memory to read than the plan says; make a new plan".into()));
+        }
         let parsed = crate::meta::metadata_of(&meta.metadata).map_err(bad)?;
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;

@@ -2,7 +2,7 @@
 
 use crate::input::Stamp;
 use crate::{Location, StorageError, Store};
-use chunkwise_types::{ChunkGrid, DType, MAX_RANK};
+use chunkwise_types::{ChunkGrid, DType, MAX_RANK, volume};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zarrs::array::{Array, ArrayMetadata};
@@ -51,6 +51,13 @@ impl ArrayMeta {
     /// What [`ArrayMeta::raw`] should be.
     pub fn is_raw(&self) -> bool {
         self.inner_chunk.is_none() && crate::codec::is_raw(&self.metadata, self.zarr_format, self.dtype.size())
+    }
+
+    /// True if a reader keeps no more than [`ArrayMeta::stream`] says: a plan, from which it may come, may be wrong.
+    pub(crate) fn keeps_as_said(&self) -> bool {
+        let (item, chunk) = (self.dtype.size(), volume(&self.grid.stored_shape()));
+        let kept = || crate::codec::stream_bytes(&self.metadata, self.zarr_format, item, chunk.saturating_mul(item));
+        self.stream.is_none_or(|said| kept().is_some_and(|kept| kept <= said))
     }
 }
 
