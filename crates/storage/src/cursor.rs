@@ -6,7 +6,7 @@ use crate::chunks::ArrayIo;
 use crate::frame::Frame;
 use crate::object::Object;
 use crate::read::ReadStats;
-use crate::stream::Stream;
+use crate::stream::{Decode, Stream};
 use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
@@ -197,14 +197,13 @@ impl ArrayIo {
     pub(crate) fn read_through(
         &self,
         key: &str,
+        decoder: Box<dyn Decode>,
         (from, shape): (&Region, &[u64]),
         out: &mut [u8],
         to: (&[u64], &[u64]),
     ) -> Result<Option<u64>, StorageError> {
         let Some(object) = self.0.store.open_object(key)? else { return Ok(None) };
-        let codec = &self.0.codec;
-        let decoder = codec.decoder().and_then(|found| found.ok_or_else(|| "its codec has no streams".into()));
-        let mut stream = Stream::new(object.len(), codec.bytes, decoder.map_err(|e| self.corrupt(key, e))?);
+        let mut stream = Stream::new(object.len(), self.0.codec.bytes, decoder);
         self.read_stream((&object, &mut stream), key, (from, shape), out, to).map(Some).map_err(|fault| self.said(fault, key))
     }
 

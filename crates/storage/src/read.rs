@@ -114,19 +114,24 @@ impl ArrayIo {
             boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
             return Ok(Some(0));
         }
+        let damaged = |e| self.corrupt(key, e);
         // A large chunk is held as a whole only in memory that nothing else needs, for those that want another part of it.
         let large = inner.store.is_local() && inner.codec.is_large_stream();
         let room = shared.filter(|_| large).and_then(|cache| cache.room_for(inner.codec.bytes as u64, inner.codec.most()));
-        if large && room.is_none() {
-            return self.read_through(key, (from, clipped), out, to);
+        if large
+            && room.is_none()
+            && let Some(decoder) = inner.codec.decoder().map_err(damaged)?
+        {
+            return self.read_through(key, decoder, (from, clipped), out, to);
         }
         let Some(data) = inner.store.get_at_most(key, inner.codec.most())? else { return Ok(None) };
         let n = data.len() as u64;
-        let damaged = |e| self.corrupt(key, e);
         match shared {
             Some(cache) => {
                 let data = inner.codec.decode(data).map_err(damaged)?;
                 boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
+                // What was reserved to decode it would be in the way of keeping it.
+                drop(room);
                 cache.cache(name(), data.into());
             }
             None => inner.codec.decode_box(data, &from.start, &from.shape, out, to).map_err(damaged)?,

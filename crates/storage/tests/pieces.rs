@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Store, new_meta};
-use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
+use chunkwise_types::{DType, LARGE_CHUNK, Region, STREAM_TABLES, Scalar, ravel, unravel, volume};
 use fastrand::Rng;
 use serde_json::json;
 
@@ -309,6 +309,79 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
         }
         let kept = io.read_region(&rows(5), &mut out).unwrap().bytes_read == 0;
         assert_eq!(kept, codec == "gzip", "the blocks of blosc are decoded apart, so that there is no decoded chunk");
+    }
+}
+
+#[test]
+fn a_plan_cannot_say_that_streams_take_less_than_they_do() {
+    let at = Location::parse("memory://said/x", None).unwrap();
+    for (name, kept) in
+        [("zstd", Some(CHUNK.iter().product::<u64>() * 8 + STREAM_TABLES)), ("gzip", Some(STREAM_TABLES)), ("big", None), ("raw", None)]
+    {
+        let (_, mut meta) = arrays().into_iter().find(|(other, _)| *other == format!("{name}-8")).unwrap();
+        for (said, fits) in [(None, true), (kept, true), (Some(kept.unwrap_or(STREAM_TABLES) - 1), false)] {
+            meta.stream = said;
+            let opened = ArrayIo::new(&at, &meta).map(drop).map_err(|e| e.to_string());
+            assert_eq!(opened.is_ok(), fits, "{name}, {said:?}: {opened:?}");
+            assert!(opened.is_ok() || opened.is_err_and(|e| e.contains("make a new plan")));
+        }
+    }
+}
+
+/// Chunks that are never held as a whole but in memory that nothing else needs.
+#[test]
+fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let n = LARGE_CHUNK + (1 << 20);
+    let mut meta = new_meta(&NewArray {
+        dtype: DType::UInt8,
+        shape: vec![n],
+        chunks: vec![n],
+        shards: None,
+        codec: CodecChoice::Default,
+        fill_value: Scalar::Int(0),
+        dimension_names: None,
+        attributes: serde_json::Map::new(),
+    })
+    .unwrap();
+    let at = Location::parse(&folder.path().display().to_string(), None).unwrap();
+    // Encoded, it has many times the bytes that are read at a time.
+    let mut rng = Rng::with_seed(6);
+    let data: Vec<u8> = (0..n).map(|k| if k % 16 == 0 { rng.u8(..) } else { (k / 1000 % 251) as u8 }).collect();
+    for codec in ["zstd", "gzip"] {
+        meta.metadata["codecs"][1]["name"] = json!(codec);
+        meta.metadata["codecs"][1]["configuration"] =
+            if codec == "zstd" { json!({"level": 1, "checksum": true}) } else { json!({"level": 1}) };
+        let io = ArrayIo::new(&at, &meta).unwrap();
+        io.write_chunk(&[0], Elements { data: &data, shape: &[n], start: &[0] }).unwrap();
+        let stored = io.store().size("c/0").unwrap().unwrap();
+        // Just a quarter of the budget may be decoded chunks.
+        for (budget, again) in [(4 * n, false), (4 * n - 4, true), (n / 2, true)] {
+            let io = ArrayIo::cached(&at, &meta, &MemoryTier::new(budget)).unwrap();
+            let read = |start: u64, length: u64| {
+                let mut out = vec![0; length as usize];
+                let read = io.read_region(&Region::new([start], [length]), &mut out).unwrap().bytes_read;
+                assert!(out == data[start as usize..][..length as usize], "{codec}, {start}");
+                read
+            };
+            let beginning = read(1000, 5000);
+            assert!(if again { beginning < stored / 4 } else { beginning == stored }, "{codec}, {budget}: {beginning} of {stored}");
+            assert_eq!(read(n - 5000, 5000), if again { stored } else { 0 }, "{codec}, {budget}");
+            assert_eq!(read(0, n), stored, "a whole chunk is decoded into place");
+        }
+        // What is damaged behind the elements is seen when the last of them are wanted, and the chunk may be absent.
+        let path = folder.path().join("c/0");
+        let mut damaged = std::fs::read(&path).unwrap();
+        *damaged.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        let io = ArrayIo::new(&at, &meta).unwrap();
+        let mut out = vec![0; 10];
+        io.read_region(&Region::new([7], [10]), &mut out).unwrap();
+        let error = io.read_region(&Region::new([n - 10], [10]), &mut out).unwrap_err().to_string();
+        assert!(error.contains("c/0") && error.contains("damaged"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        io.read_region(&Region::new([n - 10], [10]), &mut out).unwrap();
+        assert_eq!(out, [0; 10]);
     }
 }
 
