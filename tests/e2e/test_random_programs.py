@@ -4,7 +4,12 @@ arrays of 100 MB and more.
 Each of a program's arrays is one expression over the ones before it, and mostly over the last ones, so that reductions of reductions,
 shuffles of products and views of views come about that nobody would think of. Integers must be equal; floats go through smooth
 functions only, so that rounding is all that may differ.
+
+`CHUNKWISE_DRAWN` is how many there are (60 if it is not set), and `CHUNKWISE_SEED` where they begin: a number, or `fresh` for other ones each time.
 """
+
+import os
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +17,9 @@ from harness import NUMPY, chunkwise, read_array, write_array, write_pipeline
 from projections import check_projections
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
+DRAWN = int(os.environ.get("CHUNKWISE_DRAWN", 60))
+SEED = os.environ.get("CHUNKWISE_SEED", "0")
+FIRST = time.time_ns() // 1_000_000 if SEED == "fresh" else int(SEED)
 CODECS = [None, BloscCodec(cname="lz4"), ZstdCodec(level=1), GzipCodec(level=1)]
 
 
@@ -160,7 +168,7 @@ class Drawn:
             self.expressions[name], self.values[name] = expression, value
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + DRAWN))
 def test_programs_hold_what_numpy_does(tmp_path, seed):
     large = seed % 8 == 7
     drawn = Drawn(seed, 20_000_000 if large else 3_000_000)
