@@ -328,3 +328,16 @@ outputs:
     february = data.sst.sel(time="2000-02")
     assert len(february.time) == 10
     same(opened(place / "out/february.zarr", decode_times=CFTIME).sst, february, {})
+
+
+def test_names_that_are_numbers_too(run):
+    """`e` and `pi` are what the file names so; where it does not, they are the numbers."""
+    x = np.arange(4.0)
+    done = run({"arrays": {"e": "x * 2", "y": "e + pi"}}, {"x": x}, outputs={"y": "y", "area": "pi * x**2"})
+    np.testing.assert_allclose(done.outputs["y"], 2 * x + np.pi, rtol=1e-15)
+    np.testing.assert_allclose(done.outputs["area"], np.pi * x**2, rtol=1e-15)
+    assert "'e' is what the file names so, and not the number 2.71828" in done.stderr + done.stdout
+    assert "'pi' is" not in done.stderr + done.stdout
+    done = run({"arrays": {"y": "x * e"}}, {"x": x})
+    np.testing.assert_allclose(done.outputs["y"], x * np.e, rtol=1e-15)
+    assert "not the number" not in done.stderr + done.stdout

@@ -4,13 +4,15 @@ use crate::inputs::Inputs;
 use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
 use chunkwise_ops::align::Join;
-use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, parse_document};
+use chunkwise_pipeline::{
+    BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, named_constant, parse_document,
+};
 pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, instead as function_instead, like as function_like, suggest};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::{Location, Store};
 use chunkwise_types::Scalar;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// What the command line sets over the file.
@@ -177,6 +179,10 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         requests.extend(outputs::requests(doc, output, value, base, &inputs)?);
     }
     outputs::apart(doc, &requests, &inputs)?;
+    let used = doc.arrays.iter().map(|a| &a.expr).chain(doc.outputs.iter().map(|o| &o.expr));
+    let used: BTreeSet<&str> = used.flat_map(|expr| expr.names().into_iter().map(|(name, _)| name)).collect();
+    let other = used.iter().filter(|name| values.contains_key(**name)).filter_map(|name| Some((name, named_constant(name)?)));
+    inputs.notes.extend(other.map(|(name, number)| format!("'{name}' is what the file names so, and not the number {number:.5}")));
     let requests: Vec<Request> = requests.into_iter().map(|(r, _)| r).collect();
     // As xarray, which says nothing.
     for r in requests.iter().filter(|r| r.array.shape().contains(&0)) {

@@ -107,11 +107,25 @@ impl Value {
     }
 }
 
+/// The value of a name that stands for a number, unless the user gives it to something else.
+///
+/// ```
+/// assert_eq!(chunkwise_pipeline::named_constant("pi"), Some(std::f64::consts::PI));
+/// assert_eq!(chunkwise_pipeline::named_constant("x"), None);
+/// ```
+pub fn named_constant(name: &str) -> Option<f64> {
+    match name {
+        "pi" => Some(std::f64::consts::PI),
+        "e" => Some(std::f64::consts::E),
+        _ => None,
+    }
+}
+
 /// Builds the value of an expression.
 pub fn build_expr(expr: &Expr, scope: &Scope<'_>) -> Result<Value, BuildError> {
     let span = &expr.span;
     Ok(match &expr.kind {
-        ExprKind::Name(name) => match (scope.names)(name) {
+        ExprKind::Name(name) => match (scope.names)(name).or_else(|| named_constant(name).map(|c| Value::Scalar(Scalar::Float(c)))) {
             Some(v) => v,
             None => return fail(span, format!("'{name}' is not defined")),
         },

@@ -10,7 +10,9 @@ pub use outputs::ENCODING;
 pub use spec::Spec;
 
 use crate::node::{Data, Node, read};
-use crate::{Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, parse_expr, parser::RESERVED, suggest};
+use crate::{
+    Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, named_constant, parse_expr, parser::RESERVED, suggest,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -292,7 +294,7 @@ pub fn parse_document(text: &str, format: Format) -> Result<Document, PipelineEr
     }
     let expressions = d.arrays.iter().map(|a| (&a.expr, &a.map)).chain(d.outputs.iter().map(|o| (&o.expr, &o.map)));
     for (expr, map) in expressions {
-        if let Some((name, span)) = expr.names().into_iter().find(|(n, _)| !names.contains_key(*n)) {
+        if let Some((name, span)) = expr.names().into_iter().find(|(n, _)| !names.contains_key(*n) && named_constant(n).is_none()) {
             let place = map.locate(span);
             let before = text.get(..place.start).unwrap_or_default().trim_end();
             let argument =

@@ -22,7 +22,7 @@ pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
-pub use build::{BuildError, Scope, Value, build_expr};
+pub use build::{BuildError, Scope, Value, build_expr, named_constant};
 pub use dataset::Dataset;
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
 pub use error::{PipelineError, Spanned, SyntaxError, suggest};

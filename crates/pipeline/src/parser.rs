@@ -41,7 +41,7 @@ pub fn parse_expr(text: &str) -> Result<Expr, SyntaxError> {
 
 /// Names that cannot be given to inputs, arrays or parameters, because the language uses them.
 pub const RESERVED: &[&str] =
-    &["True", "False", "None", "nan", "inf", "pi", "e", "newaxis", "and", "or", "not", "if", "else", "in", "is", "lambda", "for"];
+    &["True", "False", "None", "nan", "inf", "newaxis", "and", "or", "not", "if", "else", "in", "is", "lambda", "for"];
 
 type Built = (Expr, usize);
 
@@ -442,8 +442,6 @@ impl Parser {
             "None" | "newaxis" => ExprKind::None,
             "nan" => ExprKind::Float(f64::NAN),
             "inf" => ExprKind::Float(f64::INFINITY),
-            "pi" => ExprKind::Float(std::f64::consts::PI),
-            "e" => ExprKind::Float(std::f64::consts::E),
             _ => ExprKind::Name(name),
         };
         self.bump();

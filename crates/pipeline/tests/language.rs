@@ -159,7 +159,7 @@ fn document_mistakes() {
         ("inputs:\n  u: a\n  u: b\n", (3, 3), "defined twice", ""),
         ("inputs: {u: a}\narrays: {u: '1'}\n", (2, 10), "defined twice", ""),
         ("inputs: {2u: a}\n", (1, 10), "cannot be used as a name", ""),
-        ("inputs: {pi: a}\n", (1, 10), "cannot be used as a name", "meaning"),
+        ("inputs: {inf: a}\n", (1, 10), "cannot be used as a name", "meaning"),
         ("arrays:\n  a: b\n  b: a\n", (2, 3), "a → b → a", ""),
         ("arrays: {a: a}\n", (1, 10), "a → a", ""),
         ("inputs: {temp: a}\narrays: {b: tmep + 1}\n", (2, 13), "'tmep' is not defined", "temp"),
