@@ -310,7 +310,8 @@ impl Expr {
         }
     }
 
-    /// Stored on the way in chunks of these lengths; dimensions that are not named keep theirs.
+    /// In chunks of these lengths; dimensions that are not named keep theirs. An output that asks for no chunks gets them. Nothing is stored on
+    /// the way for it: where a copy in other chunks saves work, the planner makes one by itself.
     pub fn rechunk(&self, lengths: &[(&str, u64)]) -> Expr {
         self.then(|a| {
             let mut grid: ChunkGrid = a.chunks().clone();
