@@ -12,6 +12,8 @@ from faults import MEM, files, prepare
 from services import BatchApi, KubernetesApi, MiniStack, Slurm
 from services.podman import IMAGE, Podman
 
+# Fixtures and parameters of tests that need one.
+ENGINES = {"slurm", "podman", "container", "kubernetes", "batch", "aws-batch", "lambda"}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # One example is one run of the command over a batch of cases. A failing batch is taken apart by `check_batch`, so shrinking,
@@ -25,6 +27,19 @@ common = {
 settings.register_profile("default", max_examples=4, derandomize=True, database=None, **common)
 settings.register_profile("deep", max_examples=100, **common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: needs an engine of which there is one on a machine, or its processors for itself")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of engines run one after another: their servers wait for each other's processes, and jobs must start in time."""
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        names = {*item.fixturenames} - {*params} | {p for p in params.values() if isinstance(p, str)}
+        if ENGINES & names or "aws" in item.path.parts[-2] or "aws" in item.path.name:
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session", autouse=True)
