@@ -55,7 +55,8 @@ impl Opener {
     fn lazy(&mut self, location: &Location, meta: ArrayMeta, more: &[String]) -> Result<Array, Error> {
         let dims = meta.dimension_names.clone().unwrap_or_else(|| vec![None; meta.shape.len()]);
         let metadata = serde_json::to_value(&meta).map_err(|e| Error::Other(e.to_string()))?;
-        let (dtype, grid, mut attributes) = (meta.dtype, meta.grid, meta.attributes);
+        let access = meta.access();
+        let (dtype, grid, inner_chunk, mut attributes) = (meta.dtype, meta.grid, meta.inner_chunk, meta.attributes);
         // How xarray names dimensions in version 2.
         attributes.remove("_ARRAY_DIMENSIONS");
         let mut names: Vec<String> = dims.iter().flatten().cloned().collect();
@@ -81,7 +82,7 @@ impl Opener {
         }
         // It is said anew of what is written.
         attributes.remove("coordinates");
-        let source = Source { url: location.as_str().into(), metadata };
+        let source = Source { url: location.as_str().into(), access, inner_chunk, metadata };
         Ok(Array::stored(source, dtype, grid, dims).with_attributes(attributes).with_coords(coords))
     }
 

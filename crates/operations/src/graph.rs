@@ -3,7 +3,7 @@
 use crate::OpError;
 use crate::coords::{Coord, Coords, fitting, follow};
 use chunkwise_kernels::{ArrayType, AxisMap, Kernel, Node};
-use chunkwise_types::{ChunkGrid, DType};
+use chunkwise_types::{ArrayAccess, ChunkGrid, DType};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ pub enum Definition {
     Stored(Source),
     /// A kernel applied to the inputs.
     Apply(Kernel),
-    /// The input, stored on the way in this array's own chunk grid.
+    /// The input, of which an output that asks for no chunks is stored in this array's own chunk grid.
     Rechunk,
 }
 
@@ -43,6 +43,10 @@ pub enum Definition {
 pub struct Source {
     /// Where it is, absolute.
     pub url: String,
+    /// How its chunks can be read.
+    pub access: ArrayAccess,
+    /// The shape of the chunks inside a shard, if there are shards.
+    pub inner_chunk: Option<Vec<u64>>,
     /// The metadata document of the storage layer.
     pub metadata: serde_json::Value,
 }
@@ -122,7 +126,7 @@ impl Array {
         Ok(if coords.is_empty() { out } else { out.with_coords(coords) })
     }
 
-    /// The same elements, to be stored in another chunk grid on the way.
+    /// The same elements; an output that asks for no chunks is stored in this chunk grid.
     pub fn rechunked(&self, chunks: ChunkGrid) -> Array {
         let out = Self::make(Definition::Rechunk, vec![self.clone()], self.ty().clone(), chunks, self.dims().to_vec(), "rechunk");
         out.changed(|i| (i.attributes, i.coords) = (self.0.attributes.clone(), self.0.coords.clone()))

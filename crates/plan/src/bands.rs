@@ -10,7 +10,7 @@ use crate::runs::fetched;
 use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
 use chunkwise_kernels::{AxisMap, Kernel};
-use chunkwise_types::{Region, ravel};
+use chunkwise_types::{ArrayAccess, Region, ravel};
 use std::collections::BTreeMap;
 
 /// Bytes that are read for one band: half of a second-level cache.
@@ -45,10 +45,10 @@ enum Parts {
 }
 
 fn parts(array: &PlanArray, demand: &[Region]) -> Parts {
-    match (array.raw, demand) {
+    match (array.access == ArrayAccess::Raw, demand) {
         // What comes from object stores is asked for early and in large pieces instead.
         _ if keeps(array) || array.in_flight > 0 => Parts::No,
-        (true, _) if array.is_local() => Parts::Ranges,
+        (true, _) if array.is_file() => Parts::Ranges,
         (false, [region]) if array.inner_chunk.is_none() && array.grid.touched(region).volume() == 1 => Parts::InOrder,
         _ => Parts::No,
     }

@@ -334,7 +334,22 @@ fn blosc(configuration: &Map<String, Value>, chunk: u64) -> u64 {
     inside.saturating_add(blocks)
 }
 
+/// What Blosc takes to decode blocks of a size that was asked for: three of them.
+fn blosc_decoder(configuration: &Map<String, Value>, chunk: u64) -> u64 {
+    let block = configuration.get("blocksize").and_then(Value::as_u64).unwrap_or(0);
+    if block > USUAL_BLOCK { block.min(chunk).saturating_mul(3) } else { 0 }
+}
+
 impl Codec {
+    /// Bytes that decoding a chunk of so many bytes takes beside it and its encoded bytes, if they are many.
+    pub(crate) fn decoder_scratch(&self, chunk: u64) -> u64 {
+        match self {
+            Codec::Default | Codec::None | Codec::Zstd(_) | Codec::Gzip(_) => 0,
+            Codec::Codecs(list) => list.iter().map(|c| blosc_decoder(&c.configuration, chunk)).max().unwrap_or(0),
+            Codec::V2(v2) => v2.compressor.as_ref().map_or(0, |c| blosc_decoder(c, chunk)),
+        }
+    }
+
     /// What encoding a chunk of so many bytes takes.
     pub(crate) fn encoder(&self, chunk: u64) -> Encoder {
         let simple = |scratch| Encoder { one_step: true, plain: false, scratch };

@@ -3,7 +3,7 @@
 use crate::codecs::{Codec, ShardIndex, StoredDType};
 use crate::fill::ChunkKeys;
 use chunkwise_kernels::{ArrayType, Kernel};
-use chunkwise_types::{AxisChunks, ChunkGrid, DType, Region, Scalar, StoreOptions};
+use chunkwise_types::{ArrayAccess, AxisChunks, ChunkGrid, DType, Region, Scalar, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -76,10 +76,9 @@ pub struct PlanArray {
     /// Sharded arrays: the shape of the chunks inside a shard, which can be read one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner_chunk: Option<Vec<u64>>,
-    /// Chunks are stored as they are in memory (no compression, native byte order, no shards), so that tasks may read byte ranges of
-    /// them. If this is left out, tasks are taken to read whole chunks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub raw: bool,
+    /// How its chunks can be read. If this is left out, tasks are taken to read whole chunks.
+    #[serde(default, skip_serializing_if = "ArrayAccess::is_default")]
+    pub access: ArrayAccess,
     /// Bytes of encoded data that a task may have under way to or from this array's store at once, beside what it has decoded. Object
     /// stores take their time for each request, so many have to be under way; for files this is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -299,9 +298,14 @@ impl Plan {
 }
 
 impl PlanArray {
-    /// True if its store is a file system, or memory of this process.
-    pub fn is_local(&self) -> bool {
-        self.url.starts_with("file:") || !self.url.contains("://")
+    /// True if its store is a file system: parts of what it holds are at hand.
+    pub fn is_file(&self) -> bool {
+        !self.is_remote() && (self.url.starts_with("file:") || !self.url.contains("://"))
+    }
+
+    /// True if each request to its store takes its time. The URL of an intermediate does not say where it is; what may be under way does.
+    pub fn is_remote(&self) -> bool {
+        self.in_flight > 0 || chunkwise_types::is_remote(&self.url)
     }
 
     /// The grid of what can be read by itself: chunks, also inside shards.

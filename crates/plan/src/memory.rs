@@ -10,8 +10,7 @@ use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
-use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Region, blosc_blocks};
-use serde_json::Value;
+use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Region};
 use std::collections::BTreeMap;
 
 /// What a task needs at its worst moment, itemised.
@@ -67,27 +66,13 @@ fn under_way(array: &PlanArray) -> u64 {
     array.in_flight.min(all)
 }
 
-/// Blocks that Blosc chooses by itself are not larger than this, and are part of the slack.
-const USUAL_BLOCK: u64 = 1 << 20;
-
-/// What Blosc takes to decode blocks of a size that was asked for: three of them.
-fn block_scratch(array: &PlanArray, chunk: u64) -> u64 {
-    fn largest(value: &Value) -> u64 {
-        match value {
-            Value::Object(map) => map.iter().map(|(k, v)| if k == "blocksize" { v.as_u64().unwrap_or(0) } else { largest(v) }).max(),
-            Value::Array(list) => list.iter().map(largest).max(),
-            _ => None,
-        }
-        .unwrap_or(0)
-    }
-    let codecs = ["/metadata/codecs", "/metadata/compressor"];
-    let found = array.metadata.iter().flat_map(|m| codecs.iter().filter_map(|at| m.pointer(at))).map(largest).max().unwrap_or(0);
-    if found > USUAL_BLOCK { found.min(chunk).saturating_mul(3) } else { 0 }
+/// What the decoder of a chunk takes beside it.
+fn scratch(array: &PlanArray, chunk: u64) -> u64 {
+    array.access.scratch().max(array.encoding.as_ref().map_or(0, |e| e.codec.decoder_scratch(chunk)))
 }
 
-/// A whole chunk is decoded right into its destination.
-fn direct(array: &PlanArray) -> bool {
-    array.inner_chunk.is_none() && array.metadata.as_ref().and_then(|m| m.get("direct")).and_then(Value::as_bool).unwrap_or(false)
+fn is_raw(array: &PlanArray) -> bool {
+    array.access == ArrayAccess::Raw
 }
 
 /// Bytes that a reader of parts of chunks takes for blocks of them: two decoded and two encoded, three more in Blosc, and the list of where
@@ -98,23 +83,21 @@ const _: () = assert!(7 * BLOSC_LARGEST < BLOCKS && 16 * BLOSC_MOST < BLOCKS);
 /// Decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
 /// the part is in.
 pub fn blocks(array: &PlanArray) -> Option<u64> {
-    if !direct(array) || !array.is_local() {
-        return None;
+    match array.access {
+        ArrayAccess::Blocks { block } if array.is_file() => Some(block),
+        _ => None,
     }
-    let document = array.metadata.as_ref()?.get("metadata")?;
-    let codec = document.pointer("/codecs/1/configuration").or_else(|| document.get("compressor"))?;
-    blosc_blocks(codec, array.dtype.size(), chunk_bytes(array, &array.grid))
 }
 
 /// True if threads can read a chunk of this array together, each its own byte ranges or blocks.
 pub fn divisible(array: &PlanArray) -> bool {
-    array.raw || blocks(array).is_some()
+    is_raw(array) || blocks(array).is_some()
 }
 
 /// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
 /// what can be under way.
 pub fn reading(array: &PlanArray) -> u64 {
-    if array.raw {
+    if is_raw(array) {
         // Long runs are read into place, short ones through a buffer, with a list of where they go.
         let chunk = chunk_bytes(array, &array.grid);
         return READ_BUFFER.min(chunk).saturating_add((1 << 20).min(chunk.saturating_mul(24)));
@@ -123,7 +106,7 @@ pub fn reading(array: &PlanArray) -> u64 {
         return kept;
     }
     let chunk = chunk_bytes(array, &array.read_grid());
-    let one = encoded(chunk).saturating_add(chunk).saturating_add(block_scratch(array, chunk));
+    let one = encoded(chunk).saturating_add(chunk).saturating_add(scratch(array, chunk));
     if blocks(array).is_some() {
         return one.min(BLOCKS);
     }
@@ -138,7 +121,7 @@ pub fn reading(array: &PlanArray) -> u64 {
 
 /// As [`reading`], of some regions that are read into blocks of their own.
 fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
-    if !direct(array)
+    if !array.access.in_place()
         || blocks(array).is_some()
         || large_stream(array).is_some()
         || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape()))
@@ -146,7 +129,7 @@ fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
         return reading(array);
     }
     let chunk = chunk_bytes(array, &array.grid);
-    encoded(chunk).saturating_add(block_scratch(array, chunk))
+    encoded(chunk).saturating_add(scratch(array, chunk))
 }
 
 /// True if a region consists of whole chunks, each of which is one run of the region's elements.
@@ -168,8 +151,10 @@ fn cursor(array: &PlanArray) -> u64 {
 
 /// Bytes that the reader of a banded leaf keeps, if its chunks can be decoded from their beginning on.
 pub(crate) fn streaming(array: &PlanArray) -> Option<u64> {
-    let kept = array.metadata.as_ref()?.get("stream")?.as_u64()?;
-    (direct(array) && array.is_local()).then_some(kept)
+    match array.access {
+        ArrayAccess::Stream { kept } if array.is_file() => Some(kept),
+        _ => None,
+    }
 }
 
 /// Bytes that a reader keeps of chunks so large that they are never held as a whole: whatever is wanted of them, they are decoded from their
@@ -271,7 +256,7 @@ fn pass_need(
         let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) else { continue };
         leaves = leaves.saturating_add(held(k));
         let reading = if bands.banded[k] { reading(array) } else { reading_of(array, &pass.demands[k]) };
-        if bands.banded[k] && (!array.raw || bands.whole_pieces) {
+        if bands.banded[k] && (!is_raw(array) || bands.whole_pieces) {
             let stream = streaming(array).filter(|_| bands.streamed[k]);
             let open = if bands.whole_pieces { 0 } else { stream.unwrap_or_else(|| cursor(array)) };
             leaves = leaves.saturating_add(open);
@@ -480,4 +465,48 @@ impl PlanSpec {
     pub fn task_budget(&self) -> u64 {
         self.allowed_mem.saturating_sub(self.reserved_mem)
     }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A chunk of 32 MB.
+    fn array(more: serde_json::Value) -> PlanArray {
+        let mut array = json!({"role": "output", "url": "file:///x", "dtype": "float64", "shape": [4_000_000],
+                               "grid": [{"regular": {"len": 4_000_000, "size": 4_000_000}}]});
+        array.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        serde_json::from_value(array).unwrap()
+    }
+
+    #[test]
+    fn large_blocks_of_blosc_are_counted_where_they_are_decoded() {
+        let chunk = 32_000_000;
+        let blosc = |blocksize: u64| {
+            let configuration = json!({"cname": "zstd", "clevel": 1, "shuffle": "noshuffle", "typesize": 8, "blocksize": blocksize});
+            let codecs =
+                json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": configuration}]);
+            array(json!({"encoding": {"chunks": [4_000_000], "codec": {"codecs": codecs}}}))
+        };
+        let (usual, large) = (reading(&blosc(0)), reading(&blosc(8 << 20)));
+        assert!(usual >= 2 * chunk);
+        assert_eq!(large - usual, 3 * (8 << 20));
+        let input = |scratch: u64| array(json!({"role": "input", "access": {"whole": {"in_place": true, "scratch": scratch}}}));
+        assert_eq!(reading(&input(24 << 20)) - reading(&input(0)), 24 << 20);
+    }
+
+    #[test]
+    fn only_files_are_read_in_parts() {
+        for access in [json!({"blocks": {"block": 1 << 17}}), json!({"stream": {"kept": STREAM}})] {
+            let of = |url: &str| reading(&array(json!({"role": "input", "url": url, "access": access})));
+            assert!(of("file:///x") <= BLOCKS || access.get("stream").is_some());
+            assert!(of("s3://bucket/x") > 2 * 32_000_000);
+        }
+        let stream = array(json!({"role": "input", "access": {"stream": {"kept": STREAM}}}));
+        assert_eq!(streaming(&stream), Some(STREAM));
+    }
+
+    const STREAM: u64 = 9 << 20;
 }

@@ -5,7 +5,7 @@ use chunkwise_plan::demand::{Demands, Regions};
 use chunkwise_plan::runs::{GAP, runs};
 use chunkwise_plan::schedule::Schedule;
 use chunkwise_plan::{Cost, PlanArray, Stage, memory};
-use chunkwise_types::{ChunkGrid, Region};
+use chunkwise_types::{ArrayAccess, ChunkGrid, Region};
 use std::collections::BTreeMap;
 
 /// What all tasks of a stage read of one array.
@@ -115,7 +115,7 @@ fn of_region(array: &PlanArray, region: &Region) -> (f64, f64) {
     // Beyond some axes there are more kinds of blocks than it is worth to tell apart.
     let few = stored.len() <= 6;
     let elements = || ChunkGrid::regular(&array.shape, &vec![1; stored.len()]);
-    if array.raw && few {
+    if array.access == ArrayAccess::Raw && few {
         return sum(&parts(region, &elements(), &stored), &mut |part| ranges(&stored, part, item));
     }
     if let Some(block) = memory::blocks(array).filter(|_| few) {

@@ -1,5 +1,6 @@
 //! The graph with every common sub-expression once.
 
+use crate::PlannerError;
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_ops::{Array, Definition, Source};
 use chunkwise_types::ChunkGrid;
@@ -34,8 +35,9 @@ impl Graph {
     }
 
     /// The node of an array that is part of the graph.
-    pub fn node_of(&self, array: &Array) -> usize {
-        self.by_array.get(&array.id()).copied().unwrap_or(0)
+    pub fn node_of(&self, array: &Array) -> Result<usize, PlannerError> {
+        let found = self.by_array.get(&array.id()).copied();
+        found.ok_or_else(|| PlannerError::Internal(format!("an array of '{}' is not in the graph", array.operation())))
     }
 
     /// Adds an array and what it depends on. A loop with its own stack, since graphs may be deep.
@@ -79,5 +81,26 @@ impl Graph {
             });
             self.by_array.insert(array.id(), index);
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use chunkwise_kernels::Create;
+    use chunkwise_types::{DType, Scalar};
+
+    #[test]
+    fn an_array_of_another_graph_has_no_node() {
+        let one = |value| {
+            let kernel = Kernel::Create { what: Create::Full { value: Scalar::Int(value) } };
+            let ty = ArrayType::new(DType::Int64, vec![3]);
+            Array::apply(kernel, &[], ty, ChunkGrid::regular(&[3], &[3]), vec![None], "full").unwrap()
+        };
+        let (known, other) = (one(1), one(2));
+        let graph = Graph::new([&known].into_iter());
+        assert_eq!(graph.node_of(&known).unwrap(), 0);
+        assert!(matches!(graph.node_of(&other), Err(PlannerError::Internal(what)) if what.contains("'full'")));
     }
 }

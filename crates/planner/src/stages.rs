@@ -7,7 +7,7 @@ use chunkwise_kernels::{Kernel, Node};
 use chunkwise_plan::demand::demands;
 use chunkwise_plan::schedule::TILE_ELEMENTS;
 use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
-use chunkwise_types::{AxisChunks, ChunkGrid, Region, Scalar, volume};
+use chunkwise_types::{ArrayAccess, AxisChunks, ChunkGrid, Region, Scalar, volume};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A value that is stored.
@@ -75,7 +75,6 @@ impl<'a> Draft<'a> {
         for (k, node) in graph.nodes.iter().enumerate() {
             if let Some(source) = &node.source {
                 let name = format!("in{}-{}", draft.sources.len(), node.operation);
-                let inner_chunk = source.metadata.get("inner_chunk").and_then(|v| serde_json::from_value(v.clone()).ok());
                 draft.arrays.insert(
                     name.clone(),
                     PlanArray {
@@ -84,8 +83,8 @@ impl<'a> Draft<'a> {
                         dtype: node.ty.dtype,
                         shape: node.ty.shape.clone(),
                         grid: node.chunks.clone(),
-                        inner_chunk,
-                        raw: source.metadata.get("raw").and_then(serde_json::Value::as_bool).unwrap_or(false),
+                        inner_chunk: source.inner_chunk.clone(),
+                        access: source.access,
                         in_flight: draft.in_flight(&source.url),
                         metadata: Some(source.metadata.clone()),
                         encoding: None,
@@ -151,13 +150,13 @@ impl<'a> Draft<'a> {
                 shape,
                 grid: grid.clone(),
                 inner_chunk: request.shards.as_ref().map(|_| chunks),
-                raw: false,
+                access: ArrayAccess::default(),
                 in_flight,
                 metadata: None,
                 encoding: Some(encoding),
             },
         );
-        self.roots.push(Root { node: graph.node_of(array), array: name, tasks: grid });
+        self.roots.push(Root { node: graph.node_of(array)?, array: name, tasks: grid });
         Ok(())
     }
 
@@ -218,7 +217,7 @@ impl<'a> Draft<'a> {
             shape: shape.to_vec(),
             grid: grid.clone(),
             inner_chunk: shards.as_ref().map(|_| chunks.clone()),
-            raw: false,
+            access: ArrayAccess::default(),
             in_flight: self.in_flight(&self.spec.work_dir),
             metadata: None,
             encoding: Some(Encoding {
@@ -375,10 +374,14 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
     let (mut program, order) = draft.program(graph, &nodes);
     stream(graph, &mut program, &order, &nodes, draft);
-    let outputs = group
-        .iter()
-        .map(|r| StageOutput { step: order.binary_search(&r.node).unwrap_or(0), array: r.array.clone(), tasks: r.tasks.clone() })
-        .collect::<Vec<_>>();
+    let step_of = |root: &Root| {
+        order.binary_search(&root.node).unwrap_or_else(|step| {
+            draft.watch.fail(PlannerError::Internal(format!("the stage of '{}' does not compute it", root.array)));
+            step
+        })
+    };
+    let outputs: Vec<StageOutput> =
+        group.iter().map(|r| StageOutput { step: step_of(r), array: r.array.clone(), tasks: r.tasks.clone() }).collect();
     let mut operations: Vec<String> =
         order.iter().filter(|&&k| graph.nodes[k].kernel.is_some()).map(|&k| graph.nodes[k].operation.clone()).collect();
     operations.dedup();

@@ -4,7 +4,7 @@ use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
 use chunkwise_plan::memory::{self, Need};
 use chunkwise_plan::{ArrayRole, PlanArray, Stage};
-use chunkwise_types::{AxisChunks, ByteSize};
+use chunkwise_types::{ArrayAccess, AxisChunks, ByteSize};
 use std::collections::BTreeMap;
 
 /// Bytes that a task should write at least, where its chunks are smaller than that.
@@ -62,7 +62,7 @@ pub(crate) fn fit_narrow(draft: &mut Draft, stage: &mut Stage) {
 
 fn choose(draft: &mut Draft, stage: &mut Stage) {
     make_fit(draft, stage);
-    let goal = match draft.reads_only(stage, PlanArray::is_local) {
+    let goal = match draft.reads_only(stage, |a| !a.is_remote()) {
         true => (written(draft, stage) / draft.spec.workers.max(1).saturating_mul(MANY)).clamp(TASK_BYTES_OF_FILES, TASK_BYTES),
         false => TASK_BYTES,
     };
@@ -247,8 +247,8 @@ fn widen(draft: &Draft, stage: &mut Stage) {
         return;
     }
     // Memory that all tasks at once use, as bytes of files.
-    let files = draft.reads_only(stage, PlanArray::is_local);
-    let fresh = |stage: &Stage, need: u64| match files {
+    let near = draft.reads_only(stage, |a| !a.is_remote());
+    let fresh = |stage: &Stage, need: u64| match near {
         true => (budget / need.max(1)).min(draft.spec.workers).min(stage.tasks()).saturating_mul(need) as f64 * FRESH,
         false => 0.0,
     };
@@ -356,7 +356,7 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
 
 /// True if any part of what a stage reads can be had by itself; small arrays stay in memory from one step to the next.
 fn raw(draft: &Draft, stage: &Stage) -> bool {
-    draft.reads_only(stage, |a| a.raw || memory::keeps(a))
+    draft.reads_only(stage, |a| a.access == ArrayAccess::Raw || memory::keeps(a))
 }
 
 /// The stage with the steps halved that are cut like this, of all its folds; `None` if they are single elements.

@@ -4,7 +4,7 @@ use crate::codec::ChunkCodec;
 use crate::object::Object;
 use crate::shard::{Entry, ShardError, ShardLayout};
 use crate::{ArrayMeta, InputWatch, Location, MemoryTier, StorageError, Store};
-use chunkwise_types::{AxisChunks, unravel, volume};
+use chunkwise_types::{ArrayAccess, AxisChunks, unravel, volume};
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -83,9 +83,6 @@ impl ArrayIo {
                 AxisChunks::Irregular(_) => return Err(bad("the chunk grid is not regular".into())),
             }
         }
-        if !meta.keeps_as_said() {
-            return Err(bad("its codecs take more memory to read than the plan says; make a new plan".into()));
-        }
         let parsed = crate::meta::metadata_of(&meta.metadata).map_err(bad)?;
         let array = Array::new_with_metadata(Arc::new(()), "/", parsed).map_err(|e| bad(e.to_string()))?;
         let codec = ChunkCodec::of_array(meta).map_err(bad)?;
@@ -100,7 +97,7 @@ impl ArrayIo {
             store,
             codec,
             shard,
-            raw: meta.is_raw(),
+            raw: meta.access() == ArrayAccess::Raw,
             cache,
             url: url.clone(),
         })))

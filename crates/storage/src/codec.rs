@@ -1,33 +1,20 @@
 //! The codecs of one chunk. Decodes straight into the destination where that is possible.
 
 use crate::ArrayMeta;
+use crate::access::{Kind, access, kind_of, zstd_window_log};
 use crate::boxes;
 use crate::chain::Chain;
-use crate::deflate::{self, Deflate, Wrapper};
+use crate::deflate::{self, Deflate};
 use crate::half;
 use crate::stream::Decode;
 use crate::zstd::{self, Windowed};
 use bytes::Bytes;
-use chunkwise_types::{LARGE_CHUNK, STREAM_TABLES, blosc_blocks, volume, zstd_window_log};
+use chunkwise_types::{ArrayAccess, LARGE_CHUNK, volume};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use zarrs::array::{Array, ArrayBytes, ArrayToBytesCodecTraits, CodecOptions};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The elements as they are in memory.
-    Raw,
-    /// Blosc over the elements as they are in memory.
-    Blosc,
-    /// Zstd likewise; its level, as far as the metadata says it.
-    Zstd(i64),
-    /// Gzip or zlib likewise.
-    Deflate(Wrapper),
-    /// Anything else that zarrs knows.
-    Chain,
-}
 
 /// Encodes and decodes chunks of one shape.
 pub(crate) struct ChunkCodec {
@@ -54,67 +41,6 @@ pub(crate) struct ChunkCodec {
 pub fn one_codec_thread() {
     // It fails where there are threads already: then it is too late.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
-}
-
-/// True if the elements of the array's chunks are stored as they are in memory, so that byte ranges of them can be read.
-pub(crate) fn is_raw(document: &Value, zarr_format: u8, item: u64) -> bool {
-    kind_of(document, zarr_format, item) == Kind::Raw
-}
-
-/// True if a whole chunk is decoded right into its destination.
-pub(crate) fn is_direct(document: &Value, zarr_format: u8, item: u64) -> bool {
-    matches!(kind_of(document, zarr_format, item), Kind::Blosc | Kind::Zstd(_) | Kind::Deflate(_))
-}
-
-/// Bytes that a reader keeps of a chunk of `chunk` bytes which it decodes from its beginning on, if the codec can do that.
-pub(crate) fn stream_bytes(document: &Value, zarr_format: u8, item: u64, chunk: u64) -> Option<u64> {
-    match kind_of(document, zarr_format, item) {
-        Kind::Zstd(level) => Some((1u64 << zstd_window_log(level)).min(chunk) + STREAM_TABLES),
-        Kind::Deflate(_) => Some(STREAM_TABLES),
-        Kind::Raw | Kind::Blosc | Kind::Chain => None,
-    }
-}
-
-/// The level in the configuration of zstd; the library's own if it has none.
-fn level(configuration: &Value) -> i64 {
-    configuration.get("level").and_then(Value::as_i64).unwrap_or(0)
-}
-
-fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
-    let little = cfg!(target_endian = "little");
-    if half::is_half(document) {
-        return Kind::Chain;
-    }
-    if zarr_format == 2 {
-        let empty = |key| document.get(key).is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty));
-        let plain = empty("filters")
-            && document.get("order").and_then(Value::as_str) == Some("C")
-            && document.get("dtype").and_then(Value::as_str).is_some_and(|d| d.starts_with('|') || (d.starts_with('<') && little));
-        return match document.get("compressor") {
-            None | Some(Value::Null) if plain => Kind::Raw,
-            Some(c) if plain => match c.get("id").and_then(Value::as_str) {
-                Some("blosc") => Kind::Blosc,
-                Some("zstd") => Kind::Zstd(level(c)),
-                Some("gzip") => Kind::Deflate(Wrapper::Gzip),
-                Some("zlib") => Kind::Deflate(Wrapper::Zlib),
-                _ => Kind::Chain,
-            },
-            _ => Kind::Chain,
-        };
-    }
-    let Some(codecs) = document.get("codecs").and_then(Value::as_array) else { return Kind::Chain };
-    let name = |c: &Value| c.get("name").and_then(Value::as_str).or(c.as_str()).unwrap_or("").to_string();
-    let native = |c: &Value| {
-        name(c) == "bytes" && (item == 1 || (little && c.pointer("/configuration/endian").and_then(Value::as_str) == Some("little")))
-    };
-    match codecs.as_slice() {
-        [b] if native(b) => Kind::Raw,
-        [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
-        [b, c] if native(b) && name(c) == "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
-        [b, c] if native(b) && name(c) == "gzip" => Kind::Deflate(Wrapper::Gzip),
-        [b, c] if native(b) && name(c) == "numcodecs.zlib" => Kind::Deflate(Wrapper::Zlib),
-        _ => Kind::Chain,
-    }
 }
 
 impl ChunkCodec {
@@ -149,13 +75,11 @@ impl ChunkCodec {
         let options = CodecOptions::default().with_concurrent_target(1).with_chunk_concurrent_minimum(1).with_store_empty_chunks(true);
         let bytes = (volume(&shape) * item) as usize;
         let kind = kind_of(document, zarr_format, item);
-        let last = document.get("codecs").and_then(Value::as_array).and_then(|codecs| codecs.last()).or_else(|| document.get("compressor"));
         let chain = match kind {
             Kind::Chain => Some(Chain::new(&array, &chunk, bytes, (document, zarr_format, item), half)?),
             _ => None,
         };
-        let blocks = last.and_then(|c| blosc_blocks(c.get("configuration").unwrap_or(c), item, bytes as u64));
-        let in_blocks = kind == Kind::Blosc && blocks.is_some();
+        let in_blocks = matches!(access(document, zarr_format, item, bytes as u64, false), ArrayAccess::Blocks { .. });
         Ok(ChunkCodec { kind, array, chunk, shape, bytes, item: item as usize, fill, in_blocks, chain, half, options })
     }
 

@@ -4,6 +4,7 @@
 //! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is
 //! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
+mod access;
 mod age;
 mod ahead;
 mod allowed;

@@ -1,8 +1,9 @@
 //! The metadata of arrays: reading and publishing it.
 
+use crate::access::access;
 use crate::input::Stamp;
 use crate::{Location, StorageError, Store};
-use chunkwise_types::{ChunkGrid, DType, MAX_RANK, volume};
+use chunkwise_types::{ArrayAccess, ChunkGrid, DType, MAX_RANK, volume};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zarrs::array::{Array, ArrayMetadata};
@@ -23,15 +24,6 @@ pub struct ArrayMeta {
     /// The chunks inside a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner_chunk: Option<Vec<u64>>,
-    /// Chunks are stored as they are in memory, without shards, so that byte ranges of them can be read.
-    #[serde(default)]
-    pub raw: bool,
-    /// Chunks are encoded so that a whole one is decoded right into where it belongs, without a decoded copy beside it; no shards.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub direct: bool,
-    /// Bytes that a reader keeps of a chunk that it decodes from its beginning on, if the codec can do that; no shards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<u64>,
     /// 2 or 3.
     pub zarr_format: u8,
     /// The metadata document (v3 `zarr.json`, or v2 `.zarray` with the attributes).
@@ -48,16 +40,11 @@ impl ArrayMeta {
         if crate::half::is_half(&self.metadata) { ("float16", 2) } else { (self.dtype.name(), self.dtype.size()) }
     }
 
-    /// What [`ArrayMeta::raw`] should be.
-    pub fn is_raw(&self) -> bool {
-        self.inner_chunk.is_none() && crate::codec::is_raw(&self.metadata, self.zarr_format, self.dtype.size())
-    }
-
-    /// True if a reader keeps no more than [`ArrayMeta::stream`] says: a plan, from which it may come, may be wrong.
-    pub(crate) fn keeps_as_said(&self) -> bool {
-        let (item, chunk) = (self.dtype.size(), volume(&self.grid.stored_shape()));
-        let kept = || crate::codec::stream_bytes(&self.metadata, self.zarr_format, item, chunk.saturating_mul(item));
-        self.stream.is_none_or(|said| kept().is_some_and(|kept| kept <= said))
+    /// How its chunks can be read.
+    pub fn access(&self) -> ArrayAccess {
+        let item = self.dtype.size();
+        let chunk = self.inner_chunk.as_ref().map_or_else(|| volume(&self.grid.stored_shape()), |inner| volume(inner));
+        access(&self.metadata, self.zarr_format, item, chunk.saturating_mul(item), self.inner_chunk.is_some())
     }
 }
 
@@ -221,8 +208,9 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         let stored = doc.get("data_type").or_else(|| doc.get("dtype")).map(Value::to_string).unwrap_or(name);
         unsupported(format!("its dtype {stored} is not supported"))
     })?;
-    let chunk_bytes = chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).filter(|&n| n < 1 << 40);
-    let chunk_bytes = chunk_bytes.ok_or_else(|| bad(format!("a chunk of {chunks:?} is too large")))?;
+    if chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).is_none_or(|n| n >= 1 << 40) {
+        return Err(bad(format!("a chunk of {chunks:?} is too large")));
+    }
     // Of other shards nothing can be read by itself: one is a chunk.
     let inner_chunk = match doc.get("codecs").and_then(Value::as_array).map(Vec::as_slice) {
         Some([shards]) if crate::shard::is_usual(shards) => lengths(shards.pointer("/configuration/chunk_shape")),
@@ -234,17 +222,11 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
         (list.len() == shape.len()).then_some(list)
     };
     let dimension_names = names(doc.get("dimension_names")).or_else(|| names(attributes.get(DIMENSIONS)));
-    let raw = inner_chunk.is_none() && crate::codec::is_raw(&doc, zarr_format, dtype.size());
-    let direct = inner_chunk.is_none() && crate::codec::is_direct(&doc, zarr_format, dtype.size());
-    let stream = crate::codec::stream_bytes(&doc, zarr_format, dtype.size(), chunk_bytes).filter(|_| direct);
     Ok(ArrayMeta {
         dtype,
         grid: ChunkGrid::regular(&shape, &chunks),
         shape,
         inner_chunk,
-        raw,
-        direct,
-        stream,
         zarr_format,
         metadata: doc,
         dimension_names,

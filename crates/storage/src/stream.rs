@@ -102,9 +102,9 @@ impl Stream {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::access::zstd_window_log;
     use crate::deflate::{self, Deflate, Wrapper};
     use crate::zstd::{Windowed, decode_at_most, decode_into};
-    use chunkwise_types::zstd_window_log;
     use fastrand::Rng;
     use std::io::Write;
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Store, new_meta};
-use chunkwise_types::{DType, LARGE_CHUNK, Region, STREAM_TABLES, Scalar, ravel, unravel, volume};
+use chunkwise_types::{ArrayAccess, DType, LARGE_CHUNK, Region, STREAM_TABLES, Scalar, ravel, unravel, volume};
 use fastrand::Rng;
 use serde_json::json;
 
@@ -155,7 +155,7 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
 /// An array of zstd with checksums, written to a folder.
 fn checked(folder: &tempfile::TempDir) -> (ArrayIo, Vec<u8>) {
     let (_, meta) = arrays().into_iter().find(|(name, _)| name == "zstd-8").unwrap();
-    assert!(meta.direct);
+    assert!(meta.access().in_place());
     let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
     let data = write(&io, &mut Rng::with_seed(4), true);
     (io, data)
@@ -313,18 +313,21 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
 }
 
 #[test]
-fn a_plan_cannot_say_that_streams_take_less_than_they_do() {
-    let at = Location::parse("memory://said/x", None).unwrap();
-    for (name, kept) in
-        [("zstd", Some(CHUNK.iter().product::<u64>() * 8 + STREAM_TABLES)), ("gzip", Some(STREAM_TABLES)), ("big", None), ("raw", None)]
-    {
-        let (_, mut meta) = arrays().into_iter().find(|(other, _)| *other == format!("{name}-8")).unwrap();
-        for (said, fits) in [(None, true), (kept, true), (Some(kept.unwrap_or(STREAM_TABLES) - 1), false)] {
-            meta.stream = said;
-            let opened = ArrayIo::new(&at, &meta).map(drop).map_err(|e| e.to_string());
-            assert_eq!(opened.is_ok(), fits, "{name}, {said:?}: {opened:?}");
-            assert!(opened.is_ok() || opened.is_err_and(|e| e.contains("make a new plan")));
+fn how_arrays_can_be_read_is_told_from_their_metadata() {
+    let bytes = CHUNK.iter().product::<u64>() * 8;
+    let whole = |in_place| ArrayAccess::Whole { in_place, scratch: 0 };
+    for (name, access) in [
+        ("raw", ArrayAccess::Raw),
+        ("zstd", ArrayAccess::Stream { kept: bytes + STREAM_TABLES }),
+        ("gzip", ArrayAccess::Stream { kept: STREAM_TABLES }),
+        ("big", whole(false)),
+    ] {
+        let (_, meta) = arrays().into_iter().find(|(other, _)| *other == format!("{name}-8")).unwrap();
+        assert_eq!(meta.access(), access, "{name}");
+        for other in [ArrayAccess::Raw, ArrayAccess::Stream { kept: STREAM_TABLES - 1 }, ArrayAccess::Blocks { block: 1 }, whole(true)] {
+            assert_eq!(other.covers(access), other == access, "{other} for {name}");
         }
+        assert!(whole(false).covers(access));
     }
 }
 
@@ -400,7 +403,7 @@ fn chunks_of_large_blocks_are_read_whole_and_in_part() {
         attributes: serde_json::Map::new(),
     })
     .unwrap();
-    assert!(meta.direct);
+    assert!(meta.access().in_place());
     // Only this compressor has blocks of more than a megabyte.
     meta.metadata["codecs"][1]["configuration"]["cname"] = json!("zstd");
     meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2 << 20);

@@ -111,10 +111,13 @@ impl TaskContext {
                     ),
                 }));
             }
-            if array.raw && !meta.is_raw() {
+            // Of what the plan writes, its encoding says what decoding takes.
+            let access = meta.access();
+            let as_encoded = array.role != ArrayRole::Input && array.access.is_default();
+            if !as_encoded && !array.access.covers(access) {
                 return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
                     place: format!("array '{name}' at {}", location.as_str()),
-                    problem: "the plan says that its chunks are stored raw, but they are encoded; plan again".into(),
+                    problem: format!("the plan says that its chunks are read {}, but they are read {access}; plan again", array.access),
                 }));
             }
             let io = ArrayIo::new(&location, &meta).map_err(at(name))?;

@@ -13,7 +13,7 @@ use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
 use chunkwise_plan::{PlanArray, Program, memory};
 use chunkwise_storage::{Cursor, MemoryTier, ReadStats, Spare, StorageError};
-use chunkwise_types::Region;
+use chunkwise_types::{ArrayAccess, Region};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -217,7 +217,7 @@ impl<'a> Tiles<'a> {
             leaves.iter().all(|&k| program.steps[k].read.as_ref().is_none_or(|name| of(&ctx.plan.arrays[name])))
         };
         let sharing = match () {
-            () if all(&|a| a.raw) => Sharing::Ranges,
+            () if all(&|a| a.access == ArrayAccess::Raw) => Sharing::Ranges,
             () if all(&memory::divisible) => Sharing::Blocks,
             () => Sharing::InOrder,
         };

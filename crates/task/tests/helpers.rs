@@ -31,7 +31,8 @@ fn grid(shape: &[u64]) -> Value {
 }
 
 fn array(name: &str, array: &str, shape: &[u64], codec: &Value) -> Value {
-    json!({"role": "output", "url": url(name, array), "dtype": "float64", "shape": shape, "grid": grid(shape), "raw": codec == "none",
+    let access = if codec == "none" { json!("raw") } else { json!({"whole": {}}) };
+    json!({"role": "output", "url": url(name, array), "dtype": "float64", "shape": shape, "grid": grid(shape), "access": access,
            "encoding": {"chunks": shape, "codec": codec, "fill_value": {"float": 0.0}}})
 }
 
@@ -55,7 +56,7 @@ fn reading(name: &str, codec: &Value) -> Plan {
     source.publish("x").unwrap();
     let meta = open_array(source.array_location("x")).unwrap();
     let input = json!({"role": "input", "url": url(name, "x"), "dtype": "float64", "shape": [LENGTH], "grid": grid(&[LENGTH]),
-                       "raw": meta.raw, "metadata": meta});
+                       "access": meta.access(), "metadata": meta});
     let read = || json!({"read": "x", "type": float});
     let sqrt = || json!({"kernel": {"element": {"function": "sqrt"}}, "inputs": [0], "type": float});
     let sum = json!({"kernel": {"reduce": {"function": "sum", "axes": [0]}}, "inputs": [1], "type": {"dtype": "float64", "shape": []},

@@ -67,8 +67,8 @@ impl Case {
             "format": "chunkwise-plan/1",
             "spec": {"allowed_mem": 400_000_000, "reserved_mem": 1_000_000, "workers": 1, "work_dir": url("work")},
             "arrays": {
-                "x": {"role": "input", "url": url("x"), "dtype": self.dtype, "shape": self.shape, "grid": meta.grid, "raw": meta.raw, "metadata": meta},
-                "y": {"role": "output", "url": url("y"), "dtype": self.dtype, "shape": self.shape, "grid": self.grid(&self.to), "raw": true,
+                "x": {"role": "input", "url": url("x"), "dtype": self.dtype, "shape": self.shape, "grid": meta.grid, "access": meta.access(), "metadata": meta},
+                "y": {"role": "output", "url": url("y"), "dtype": self.dtype, "shape": self.shape, "grid": self.grid(&self.to), "access": "raw",
                       "encoding": {"chunks": self.to, "codec": "none", "fill_value": fill_value}},
             },
             "stages": [{"name": "y", "kind": "rechunk", "projected_mem": 0, "program": {"steps": [{"read": "x", "type": ty}]},

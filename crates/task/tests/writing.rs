@@ -22,7 +22,7 @@ fn plan(folder: &Path) -> Plan {
     serde_json::from_value(json!({
         "format": "chunkwise-plan/1",
         "spec": {"allowed_mem": 100_000_000, "reserved_mem": 1_000_000, "workers": 1, "work_dir": url("work")},
-        "arrays": {"x": {"role": "output", "url": url("x"), "dtype": "int64", "shape": [LENGTH], "grid": grid(CHUNK), "raw": true,
+        "arrays": {"x": {"role": "output", "url": url("x"), "dtype": "int64", "shape": [LENGTH], "grid": grid(CHUNK), "access": "raw",
                          "encoding": {"chunks": [CHUNK], "codec": "none", "fill_value": {"int": -1}}}},
         "stages": [{"name": "x", "kind": "blockwise", "projected_mem": 0,
                     "program": {"steps": [{"kernel": create, "type": {"dtype": "int64", "shape": [LENGTH]}}]},

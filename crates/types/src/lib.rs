@@ -1,15 +1,15 @@
 //! Data types, shapes, regions and chunk grids: the vocabulary of every other crate. No I/O.
 
+mod access;
 mod bytesize;
-mod codec;
 mod dtype;
 mod grid;
 mod region;
 mod scalar;
 mod stores;
 
+pub use access::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, STREAM_TABLES};
 pub use bytesize::{ByteSize, ByteSizeError};
-pub use codec::{BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, STREAM_TABLES, blosc_blocks, zstd_window_log};
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
 pub use region::{PerAxis, Region, ravel, unravel, volume};

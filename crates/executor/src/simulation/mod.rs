@@ -133,7 +133,7 @@ impl Stage {
                    "outputs": [{"step": 0, "array": to, "tasks": grid(tasks)}],
                    "cost": {"bytes_read": 0, "bytes_written": 0, "gets": 0, "puts": 0}})
         };
-        let array = |role: &str, url: String, chunk: u64| json!({"role": role, "url": url, "dtype": "int32", "shape": [LENGTH], "grid": grid(chunk), "raw": true});
+        let array = |role: &str, url: String, chunk: u64| json!({"role": role, "url": url, "dtype": "int32", "shape": [LENGTH], "grid": grid(chunk), "access": "raw"});
         let mut x = array("input", url(&format!("in{plan}")), CHUNKS[0]);
         x["metadata"] = json!(self.meta(CHUNKS[0]));
         let mut t = array("intermediate", "t".into(), CHUNKS[1]);

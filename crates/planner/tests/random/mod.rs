@@ -5,7 +5,7 @@ use chunkwise_ops::stencil::{Boundary, Moving, moving};
 use chunkwise_ops::{Array, OpError, Source, elementwise, linalg, manipulate, reduce};
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit, plan};
-use chunkwise_types::{ChunkGrid, DType, STREAM_TABLES, Scalar};
+use chunkwise_types::{ArrayAccess, ChunkGrid, DType, STREAM_TABLES, Scalar};
 use proptest::prelude::*;
 use serde_json::json;
 use std::cell::Cell;
@@ -28,24 +28,16 @@ pub enum Stored {
 
 /// A stored array that is only declared.
 pub fn declared(name: &str, dtype: DType, shape: &[u64], chunks: &[u64], stored: Stored) -> Array {
-    let codec = match stored {
-        Stored::Raw => json!(null),
-        Stored::Zstd => json!({"name": "zstd", "configuration": {"level": 3}}),
-        Stored::Gzip | Stored::BigEndian => json!({"name": "gzip", "configuration": {"level": 5}}),
-        Stored::Blosc => {
-            json!({"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": dtype.size(), "blocksize": 0}})
-        }
+    let bytes = chunks.iter().product::<u64>() * dtype.size();
+    let access = match stored {
+        Stored::Raw => ArrayAccess::Raw,
+        Stored::Zstd => ArrayAccess::Stream { kept: (8u64 << 20).min(bytes) + STREAM_TABLES },
+        Stored::Gzip => ArrayAccess::Stream { kept: STREAM_TABLES },
+        Stored::Blosc if bytes > 1 << 20 => ArrayAccess::Blocks { block: (128 << 10) * dtype.size().min(8) },
+        Stored::Blosc => ArrayAccess::Whole { in_place: true, scratch: 0 },
+        Stored::BigEndian => ArrayAccess::default(),
     };
-    let codecs: Vec<_> = [json!({"name": "bytes"}), codec].into_iter().filter(|c| !c.is_null()).collect();
-    let direct = !matches!(stored, Stored::Raw | Stored::BigEndian);
-    let stream = match stored {
-        Stored::Zstd => json!((8u64 << 20).min(chunks.iter().product::<u64>() * dtype.size()) + STREAM_TABLES),
-        Stored::Gzip => json!(STREAM_TABLES),
-        Stored::Raw | Stored::Blosc | Stored::BigEndian => json!(null),
-    };
-    let metadata =
-        json!({"raw": stored == Stored::Raw, "direct": direct, "stream": stream, "zarr_format": 3, "metadata": {"codecs": codecs}});
-    let source = Source { url: format!("file:///data/{name}"), metadata };
+    let source = Source { url: format!("file:///data/{name}"), access, inner_chunk: None, metadata: json!({"zarr_format": 3}) };
     Array::stored(source, dtype, ChunkGrid::regular(shape, chunks), vec![None; shape.len()])
 }
 
@@ -67,17 +59,21 @@ pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
     }
 }
 
-/// Plans with so many bytes and workers. It may look at its clock a million times, each a second: milliseconds of work mostly take less than
+/// Plans with so many bytes and workers, for a folder of this machine. It may look at its clock a million times, each a second: milliseconds of work mostly take less than
 /// a thousand.
 pub fn planned(request: &Request, allowed: u64, workers: u64) -> Result<Plan, PlannerError> {
+    planned_in("file:///work", request, allowed, workers)
+}
+
+/// As [`planned`], for another folder of intermediates.
+pub fn planned_in(work_dir: &str, request: &Request, allowed: u64, workers: u64) -> Result<Plan, PlannerError> {
     let looks = Cell::new(0);
     let passed = || {
         looks.set(looks.get() + 1);
         Duration::from_secs(looks.get())
     };
     let limit = TimeLimit { most: Duration::from_secs(1_000_000), passed: &passed };
-    let spec =
-        PlanSpec { allowed_mem: allowed, reserved_mem: RESERVED, workers, work_dir: "file:///work".into(), storage: BTreeMap::new() };
+    let spec = PlanSpec { allowed_mem: allowed, reserved_mem: RESERVED, workers, work_dir: work_dir.into(), storage: BTreeMap::new() };
     plan(std::slice::from_ref(request), spec, Fusion::On, limit)
 }
 

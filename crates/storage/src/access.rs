@@ -1,0 +1,223 @@
+//! How the chunks of an array may be read, by its metadata: the only place that looks for it.
+
+use crate::deflate::Wrapper;
+use crate::half;
+use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, STREAM_TABLES};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The elements as they are in memory.
+    Raw,
+    /// Blosc over the elements as they are in memory.
+    Blosc,
+    /// Zstd likewise; its level, as far as the metadata says it.
+    Zstd(i64),
+    /// Gzip or zlib likewise.
+    Deflate(Wrapper),
+    /// Anything else that zarrs knows.
+    Chain,
+}
+
+/// How the chunks of an array can be read. `bytes` are those of a decoded chunk, of one inside a shard where there are shards.
+pub(crate) fn access(document: &Value, zarr_format: u8, item: u64, bytes: u64, sharded: bool) -> ArrayAccess {
+    let whole = |in_place| ArrayAccess::Whole { in_place, scratch: scratch(document, bytes) };
+    if sharded {
+        return whole(false);
+    }
+    match kind_of(document, zarr_format, item) {
+        Kind::Raw => ArrayAccess::Raw,
+        Kind::Blosc => match compressor(document).and_then(|c| blosc_blocks(c, item, bytes)) {
+            Some(block) => ArrayAccess::Blocks { block },
+            None => whole(true),
+        },
+        Kind::Zstd(level) => ArrayAccess::Stream { kept: (1u64 << zstd_window_log(level)).min(bytes) + STREAM_TABLES },
+        Kind::Deflate(_) => ArrayAccess::Stream { kept: STREAM_TABLES },
+        Kind::Chain => whole(false),
+    }
+}
+
+/// The configuration of the compressor, where it is the only codec but that of the bytes.
+fn compressor(document: &Value) -> Option<&Value> {
+    document.pointer("/codecs/1/configuration").or_else(|| document.get("compressor"))
+}
+
+/// Blocks that Blosc chooses by itself are not larger than this, and are in the allowance of every task.
+const USUAL_BLOCK: u64 = 1 << 20;
+
+/// What Blosc takes to decode a chunk in blocks of a size that was asked for: three of them.
+fn scratch(document: &Value, bytes: u64) -> u64 {
+    fn largest(value: &Value) -> u64 {
+        match value {
+            Value::Object(map) => map.iter().map(|(k, v)| if k == "blocksize" { v.as_u64().unwrap_or(0) } else { largest(v) }).max(),
+            Value::Array(list) => list.iter().map(largest).max(),
+            _ => None,
+        }
+        .unwrap_or(0)
+    }
+    let found = ["codecs", "compressor"].iter().filter_map(|key| document.get(key)).map(largest).max().unwrap_or(0);
+    if found > USUAL_BLOCK { found.min(bytes).saturating_mul(3) } else { 0 }
+}
+
+/// The level in the configuration of zstd; the library's own if it has none.
+fn level(configuration: &Value) -> i64 {
+    configuration.get("level").and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// The codec of the chunks of an array.
+pub(crate) fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
+    let little = cfg!(target_endian = "little");
+    if half::is_half(document) {
+        return Kind::Chain;
+    }
+    if zarr_format == 2 {
+        let empty = |key| document.get(key).is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty));
+        let plain = empty("filters")
+            && document.get("order").and_then(Value::as_str) == Some("C")
+            && document.get("dtype").and_then(Value::as_str).is_some_and(|d| d.starts_with('|') || (d.starts_with('<') && little));
+        return match document.get("compressor") {
+            None | Some(Value::Null) if plain => Kind::Raw,
+            Some(c) if plain => match c.get("id").and_then(Value::as_str) {
+                Some("blosc") => Kind::Blosc,
+                Some("zstd") => Kind::Zstd(level(c)),
+                Some("gzip") => Kind::Deflate(Wrapper::Gzip),
+                Some("zlib") => Kind::Deflate(Wrapper::Zlib),
+                _ => Kind::Chain,
+            },
+            _ => Kind::Chain,
+        };
+    }
+    let Some(codecs) = document.get("codecs").and_then(Value::as_array) else { return Kind::Chain };
+    let name = |c: &Value| c.get("name").and_then(Value::as_str).or(c.as_str()).unwrap_or("").to_string();
+    let native = |c: &Value| {
+        name(c) == "bytes" && (item == 1 || (little && c.pointer("/configuration/endian").and_then(Value::as_str) == Some("little")))
+    };
+    match codecs.as_slice() {
+        [b] if native(b) => Kind::Raw,
+        [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
+        [b, c] if native(b) && name(c) == "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
+        [b, c] if native(b) && name(c) == "gzip" => Kind::Deflate(Wrapper::Gzip),
+        [b, c] if native(b) && name(c) == "numcodecs.zlib" => Kind::Deflate(Wrapper::Zlib),
+        _ => Kind::Chain,
+    }
+}
+
+/// The largest window that a zstd stream of a level may have, as the power of two of its bytes.
+///
+/// Format: RFC 8878; levels as `clevels.h` of zstd 1.5 has them.
+pub(crate) fn zstd_window_log(level: i64) -> u32 {
+    // Versions differ below the highest levels, which have 25, 26 and 27.
+    match level {
+        ..=19 => 23,
+        20 => 25,
+        21 => 26,
+        _ => 27,
+    }
+}
+
+/// Decoded bytes of the blocks of Blosc in a chunk of `bytes` bytes of elements of `item` bytes, by the configuration of its codec, where
+/// that says enough and it is worth it to decode a part of the chunk by its blocks: there are several, none large, and not too many.
+///
+/// As `compute_blocksize` of C-Blosc 1.21 chooses them: from the level, larger for codecs that compress well, and for all codecs but zstd,
+/// which take elements apart into their bytes, so many times larger as an element has bytes.
+fn blosc_blocks(configuration: &Value, item: u64, bytes: u64) -> Option<u64> {
+    let number = |key: &str| configuration.get(key).and_then(Value::as_u64);
+    let item = number("typesize").unwrap_or(item).max(1);
+    let block = chosen(configuration.get("cname")?.as_str()?, number("clevel")?, item, number("blocksize").unwrap_or(0));
+    // The largest that C-Blosc chooses today. Larger blocks that it was asked for are left to the decoder of whole chunks.
+    let usual = BLOSC_LARGEST / 2;
+    (bytes > usual && block <= usual && bytes.div_ceil(block) <= BLOSC_MOST).then_some(block)
+}
+
+fn chosen(cname: &str, level: u64, item: u64, asked: u64) -> u64 {
+    let strong = matches!(cname, "lz4hc" | "zlib" | "zstd");
+    let usual = (32 << 10) * if strong { 2 } else { 1 };
+    let block = match (asked, level) {
+        (1.., _) => asked.clamp(128, 1 << 30),
+        (_, 0) => usual / 4,
+        (_, 1) => usual / 2,
+        (_, 2) => usual,
+        (_, 3) => usual * 2,
+        (_, 4 | 5) => usual * 4,
+        (_, 9) if strong => usual * 16,
+        _ => usual * 8,
+    };
+    if level == 0 || cname == "zstd" || item > 16 {
+        return block;
+    }
+    (block.min(256 << 10) * item).clamp(64 << 10, 1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn blocks_are_those_that_the_library_writes() {
+        // Read from bytes 8 to 12 of buffers of 8 MB that numcodecs wrote.
+        for (cname, level, item, asked, block) in [
+            ("lz4", 0, 1, 0, 8192),
+            ("lz4", 0, 4, 0, 8192),
+            ("lz4", 0, 8, 0, 8192),
+            ("lz4", 0, 16, 0, 8192),
+            ("lz4", 1, 1, 0, 65536),
+            ("lz4", 1, 4, 0, 65536),
+            ("lz4", 1, 4, 65536, 262144),
+            ("lz4", 1, 4, 8388608, 1048576),
+            ("lz4", 1, 8, 0, 131072),
+            ("lz4", 1, 8, 65536, 524288),
+            ("lz4", 1, 8, 8388608, 1048576),
+            ("lz4", 1, 16, 0, 262144),
+            ("lz4", 3, 1, 0, 65536),
+            ("lz4", 3, 4, 0, 262144),
+            ("lz4", 3, 8, 0, 524288),
+            ("lz4", 3, 16, 0, 1048576),
+            ("lz4", 5, 1, 0, 131072),
+            ("lz4", 5, 4, 0, 524288),
+            ("lz4", 5, 4, 65536, 262144),
+            ("lz4", 5, 4, 8388608, 1048576),
+            ("lz4", 5, 8, 0, 1048576),
+            ("lz4", 5, 8, 65536, 524288),
+            ("lz4", 5, 8, 8388608, 1048576),
+            ("lz4", 5, 16, 0, 1048576),
+            ("lz4", 7, 1, 0, 262144),
+            ("lz4", 7, 4, 0, 1048576),
+            ("lz4", 7, 8, 0, 1048576),
+            ("lz4", 7, 16, 0, 1048576),
+            ("lz4", 9, 1, 0, 262144),
+            ("lz4", 9, 4, 0, 1048576),
+            ("lz4", 9, 8, 0, 1048576),
+            ("lz4", 9, 16, 0, 1048576),
+            ("blosclz", 0, 4, 0, 8192),
+            ("blosclz", 1, 4, 0, 65536),
+            ("blosclz", 5, 4, 0, 524288),
+            ("blosclz", 9, 4, 0, 1048576),
+            ("lz4hc", 0, 4, 0, 16384),
+            ("lz4hc", 1, 4, 0, 131072),
+            ("lz4hc", 5, 4, 0, 1048576),
+            ("lz4hc", 9, 4, 0, 1048576),
+            ("zlib", 0, 4, 0, 16384),
+            ("zlib", 1, 4, 0, 131072),
+            ("zlib", 5, 4, 0, 1048576),
+            ("zlib", 9, 4, 0, 1048576),
+            ("zstd", 0, 1, 0, 16384),
+            ("zstd", 0, 8, 0, 16384),
+            ("zstd", 1, 1, 0, 32768),
+            ("zstd", 1, 4, 65536, 65536),
+            ("zstd", 1, 8, 0, 32768),
+            ("zstd", 1, 8, 8388608, 8388608),
+            ("zstd", 3, 1, 0, 131072),
+            ("zstd", 3, 8, 0, 131072),
+            ("zstd", 5, 1, 0, 262144),
+            ("zstd", 5, 4, 65536, 65536),
+            ("zstd", 5, 8, 0, 262144),
+            ("zstd", 5, 8, 8388608, 8388608),
+            ("zstd", 7, 1, 0, 524288),
+            ("zstd", 7, 8, 0, 524288),
+            ("zstd", 9, 1, 0, 1048576),
+            ("zstd", 9, 8, 0, 1048576),
+        ] {
+            assert_eq!(chosen(cname, level, item, asked), block, "{cname} {level} {item} {asked}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! How tasks may read the chunks of a stored array: the storage layer finds it out, a plan says it, and the memory of a task is projected from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How the chunks of a stored array can be read, by their codecs.
+///
+/// The storage layer finds it out when it opens an array. A plan carries it, since the memory of a task follows from it; a task that opens the
+/// array holds the plan to it with [`ArrayAccess::covers`].
+///
+/// ```
+/// use chunkwise_types::ArrayAccess;
+/// let whole = ArrayAccess::default();
+/// assert!(whole.covers(ArrayAccess::Raw), "what is planned for whole chunks has room for parts of them");
+/// assert!(!ArrayAccess::Raw.covers(whole));
+/// assert_eq!(serde_json::to_string(&ArrayAccess::Stream { kept: 7 }).unwrap(), r#"{"stream":{"kept":7}}"#);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrayAccess {
+    /// Chunks are stored as they are in memory, without shards: byte ranges of them can be read.
+    Raw,
+    /// A part of a chunk needs only the blocks of Blosc that it is in. A whole chunk is decoded right into its place. No shards.
+    Blocks {
+        /// Decoded bytes of a block.
+        block: u64,
+    },
+    /// A chunk can be decoded from its beginning on. A whole chunk is decoded right into its place. No shards.
+    Stream {
+        /// Bytes that the decoder keeps.
+        kept: u64,
+    },
+    /// A chunk, or a chunk inside a shard, is decoded as a whole.
+    Whole {
+        /// It is decoded right into its place, without a decoded copy beside it. No shards.
+        #[serde(default)]
+        in_place: bool,
+        /// Bytes that the decoder takes beside the chunk and its encoded bytes, if they are many.
+        #[serde(default)]
+        scratch: u64,
+    },
+}
+
+impl Default for ArrayAccess {
+    /// What can be done with all codecs.
+    fn default() -> Self {
+        ArrayAccess::Whole { in_place: false, scratch: 0 }
+    }
+}
+
+impl ArrayAccess {
+    /// True if this is the default.
+    pub fn is_default(&self) -> bool {
+        *self == ArrayAccess::default()
+    }
+
+    /// True if tasks that are planned for this can read an array that is `found` to be read like that, in the memory that they are planned with.
+    pub fn covers(self, found: ArrayAccess) -> bool {
+        match (self, found) {
+            (ArrayAccess::Stream { kept: said }, ArrayAccess::Stream { kept }) => kept <= said,
+            (ArrayAccess::Whole { in_place: said, scratch: most }, ArrayAccess::Whole { in_place, scratch }) => {
+                in_place >= said && scratch <= most
+            }
+            (ArrayAccess::Whole { in_place, .. }, _) => !in_place,
+            _ => self == found,
+        }
+    }
+
+    /// Bytes that the decoder of a whole chunk takes beside it and its encoded bytes, if they are many.
+    pub fn scratch(self) -> u64 {
+        match self {
+            ArrayAccess::Whole { scratch, .. } => scratch,
+            ArrayAccess::Raw | ArrayAccess::Blocks { .. } | ArrayAccess::Stream { .. } => 0,
+        }
+    }
+
+    /// True if an encoded chunk is decoded right into its place.
+    pub fn in_place(self) -> bool {
+        match self {
+            ArrayAccess::Whole { in_place, .. } => in_place,
+            ArrayAccess::Blocks { .. } | ArrayAccess::Stream { .. } => true,
+            ArrayAccess::Raw => false,
+        }
+    }
+}
+
+impl fmt::Display for ArrayAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArrayAccess::Raw => write!(f, "in byte ranges"),
+            ArrayAccess::Blocks { block } => write!(f, "in blocks of {block} bytes"),
+            ArrayAccess::Stream { kept } => write!(f, "from their beginning on, in {kept} bytes"),
+            ArrayAccess::Whole { in_place: true, scratch } => write!(f, "as wholes in their places, with {scratch} bytes more"),
+            ArrayAccess::Whole { in_place: false, scratch } => write!(f, "as wholes, with {scratch} bytes more"),
+        }
+    }
+}
+
+/// What decodes chunks from their beginning on keeps beside a window: tables, a block of its output, and what is read of a file at a time.
+pub const STREAM_TABLES: u64 = 1 << 20;
+
+/// Chunks in files of more decoded bytes than this are decoded from their beginning on where their codec can do that, whatever is wanted
+/// of them, and are never held as a whole.
+pub const LARGE_CHUNK: u64 = 64 << 20;
+
+/// Blocks of Blosc that are at most so large are decoded one by one. What versions of C-Blosc choose by themselves is not larger.
+pub const BLOSC_LARGEST: u64 = 2 << 20;
+
+/// Buffers of Blosc with at most so many blocks are decoded block by block: where each is must be kept.
+pub const BLOSC_MOST: u64 = 1 << 19;
