@@ -135,7 +135,12 @@ operators! {
 
 macro_rules! methods {
     (one { $($one:ident $a:ident $about:literal;)* } two { $($two:ident $b:ident $on:literal;)* }) => {
-        impl Expr {
+        /// Bytes of a result of so many bytes as it is stored, at most: what cannot be compressed grows a little.
+fn stored_bytes(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 50).saturating_add(1 << 20)
+}
+
+impl Expr {
             $(#[doc = $about] pub fn $one(&self) -> Expr {
                 self.map(ElementOp::$a)
             })*
@@ -337,10 +342,10 @@ impl Expr {
                 T::DTYPE
             )));
         }
-        // In memory there are its chunks as they are stored and the values themselves, at most.
+        // In memory there are its chunks as they are stored beside what tasks use, and in the end beside the values themselves.
         let bytes = chunkwise_types::volume(array.shape()).saturating_mul(array.dtype().size());
         let allowed = session.task_budget();
-        if bytes.saturating_mul(2) > allowed {
+        if bytes.saturating_add(stored_bytes(bytes)) > allowed {
             return Err(Error::Other(format!(
                 "a result of {} is too large to compute in the session's memory of {}; write it to a store instead",
                 ByteSize(bytes),
@@ -352,7 +357,7 @@ impl Expr {
         let location = Location::parse(&url, None)?;
         let mut run_dir = None;
         let mut run = || -> Result<Block, Error> {
-            let plan = session.plan(&[session.request(&url, &array)?])?;
+            let plan = session.plan_beside(stored_bytes(bytes), &[session.request(&url, &array)?])?;
             run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
             Session::run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
             let meta = open_array(&location)?;

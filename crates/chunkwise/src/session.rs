@@ -132,6 +132,20 @@ impl Session {
         Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion, limit)?)
     }
 
+    /// Plans as [`Session::plan`] beside so many bytes that the session holds already.
+    pub(crate) fn plan_beside(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
+        let mut rest = self.clone();
+        rest.spec.allowed_mem = self.spec.allowed_mem.saturating_sub(held);
+        rest.plan(requests).map_err(|e| match e {
+            // What is held is as much in the way as the program itself.
+            Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice }) => {
+                let (reserved, allowed, least) = (reserved + held, allowed + held, least + held.div_ceil(1_000_000));
+                Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice })
+            }
+            other => other,
+        })
+    }
+
     /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
     /// results, so a run can be resumed with another.
     pub fn run(
@@ -174,5 +188,26 @@ pub fn limit_allocator() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
         libc::mallopt(libc::M_ARENA_MAX, 4);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Expr;
+
+    #[test]
+    fn what_is_held_is_in_the_budget_of_a_plan() {
+        let session = Session::new(400_000_000, 2, "memory:held").unwrap();
+        let x = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd")).unwrap();
+        let request = session.request("memory:held-out/x", &(&x + 1.0).array().unwrap()).unwrap();
+        let plan = session.plan_beside(150_000_000, std::slice::from_ref(&request)).unwrap();
+        assert_eq!(plan.spec.allowed_mem, 250_000_000);
+        assert!(plan.stages.iter().all(|s| s.projected_mem + plan.spec.reserved_mem <= 250_000_000));
+        let refused = session.plan_beside(335_000_000, &[request]).unwrap_err();
+        let Error::Planner(PlannerError::Memory { reserved, allowed, least, .. }) = refused else { unreachable!("{refused}") };
+        assert_eq!((reserved, allowed), (RESERVED + 335_000_000, 400_000_000));
+        assert!(least > 400);
     }
 }

@@ -1,5 +1,6 @@
 //! The serialised types. A change here changes the wire format: raise [`FORMAT`] and regenerate `docs/plan.schema.json`.
 
+use crate::Note;
 use crate::codecs::{Codec, ShardIndex, StoredDType};
 use crate::fill::ChunkKeys;
 use chunkwise_kernels::{ArrayType, Kernel};
@@ -155,7 +156,7 @@ pub struct Stage {
     pub cost: Cost,
     /// The user's operations that it runs, and why they are here: for `--explain`.
     #[serde(default)]
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A result of a stage.

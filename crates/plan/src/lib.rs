@@ -13,6 +13,7 @@ mod fill;
 mod format;
 mod labels;
 pub mod memory;
+mod note;
 pub mod runs;
 pub mod schedule;
 pub mod units;
@@ -29,5 +30,6 @@ pub use format::{
     WrittenChunk,
 };
 pub use labels::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
+pub use note::Note;
 pub use v2::{Order, V2};
 pub use validate::MAX_WORKERS;

@@ -11,10 +11,13 @@ use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
 use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Region};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a task needs at its worst moment, itemised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Need {
     /// Decoded input regions held at once.
     pub leaves: u64,

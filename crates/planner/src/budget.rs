@@ -6,7 +6,7 @@
 
 use crate::PlannerError;
 use crate::cause::cause;
-use chunkwise_plan::{Plan, PlanSpec};
+use chunkwise_plan::{Note, Plan, PlanSpec};
 
 /// A plan, and what its largest task needs.
 pub(crate) struct Attempt {
@@ -111,7 +111,7 @@ impl Search<'_> {
         let Some(stage) = worst else { return Err(PlannerError::Internal("a plan without stages does not fit".into())) };
         Err(PlannerError::Memory {
             stage: stage.name.clone(),
-            operations: stage.notes.first().cloned().unwrap_or_default(),
+            operations: stage.notes.first().map(Note::to_string).unwrap_or_default(),
             need: stage.projected_mem,
             reserved,
             allowed: self.spec.allowed_mem,

@@ -3,7 +3,7 @@
 //! A stage that writes an output is named after it. Any other one is `anomaly: mean`, or `anomaly: mean 1/2` where a fold has two rounds.
 
 use crate::stages::Draft;
-use chunkwise_plan::{ArrayRole, Stage, StageKind};
+use chunkwise_plan::{ArrayRole, Note, Stage, StageKind};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -46,16 +46,16 @@ fn plain(array: &str) -> &str {
 /// What a stage does, in a word or two.
 fn does(stage: &Stage) -> String {
     let read = || stage.reads().next().map(plain).unwrap_or_default();
-    let operations = stage.notes.iter().find_map(|n| n.strip_prefix("operations: ")).unwrap_or_default();
     if stage.kind == StageKind::Rechunk {
         return format!("rechunk {}", read());
     }
-    let all: Vec<&str> = operations.split(", ").collect();
+    let of = |note: &Note| if let Note::Operations { operations } = note { Some(operations.clone()) } else { None };
+    let all = stage.notes.iter().find_map(of).unwrap_or_default();
     // As many as it has results, of which the last operations are.
-    let mut telling: Vec<&str> =
-        all.iter().rev().filter(|o| !PLAIN.contains(o)).take(stage.outputs.len().min(MAX_NAMED_OUTPUTS)).copied().collect();
+    let names = all.iter().rev().map(String::as_str).filter(|o| !PLAIN.contains(o));
+    let mut telling: Vec<&str> = names.take(stage.outputs.len().min(MAX_NAMED_OUTPUTS)).collect();
     telling.reverse();
-    if telling.is_empty() { all.last().map(|o| o.to_string()).unwrap_or_default() } else { telling.join(" and ") }
+    if telling.is_empty() { all.last().cloned().unwrap_or_else(|| "copy".into()) } else { telling.join(" and ") }
 }
 
 /// Names the stages that write an intermediate array.

@@ -8,8 +8,7 @@ use crate::layout::{demanded, pieces};
 use crate::stages::Draft;
 use crate::tasks;
 use chunkwise_kernels::ArrayType;
-use chunkwise_plan::{Cost, PlanArray, Program, Stage, StageKind, StageOutput, Step, memory};
-use chunkwise_types::ByteSize;
+use chunkwise_plan::{Cost, Note, PlanArray, Program, Stage, StageKind, StageOutput, Step, memory};
 
 /// Reading an array this many times costs more than copying it once.
 const WORTH: f64 = 2.5;
@@ -83,7 +82,7 @@ fn reuse(draft: &mut Draft, s: usize, made: &Made) -> Option<Stage> {
     tasks::fit_narrow(draft, &mut reader);
     let then = reads(&draft.arrays, &reader).get(made.copy.as_str()).map_or(f64::MAX, |r| r.amplification());
     if then < now * 0.9 && tasks::project(draft, &mut reader) {
-        reader.notes.push(format!("reads the copy of '{}' that an earlier stage makes", made.source));
+        reader.notes.push(Note::Text(format!("reads the copy of '{}' that an earlier stage makes", made.source)));
         return Some(reader);
     }
     draft.arrays = arrays;
@@ -137,10 +136,9 @@ fn insert(draft: &mut Draft, s: usize, name: &str) -> Option<(Stage, Stage)> {
     };
     // The array of the draft is the last candidate's: make it that of the best one.
     let mut copy = copy_stage(draft, &copy_name, name, &source, &region, &want);
-    copy.notes.push(format!("a copy of '{name}' in pieces of {want:?}, because the next stage would read its chunks {again:.1} times"));
-    let need = memory::worst_need(&draft.arrays, &copy);
-    copy.projected_mem = need.total;
-    copy.notes.push(format!("memory: {}", ByteSize(need.total)));
+    let why = format!("a copy of '{name}' in pieces of {want:?}, because the next stage would read its chunks {again:.1} times");
+    copy.notes.push(Note::Text(why));
+    tasks::project(draft, &mut copy);
     let fits = tasks::project(draft, &mut reader);
     let now = reads(&draft.arrays, &reader).get(copy_name.as_str()).map_or(f64::MAX, |r| r.amplification());
     if !fits || now + 1.0 >= again {
@@ -174,6 +172,6 @@ fn copy_stage(draft: &mut Draft, copy: &str, name: &str, source: &PlanArray, reg
         outputs: vec![StageOutput { step: 0, array: copy.into(), tasks }],
         projected_mem: 0,
         cost: Cost::default(),
-        notes: vec!["operations: copy".into()],
+        notes: vec![Note::operations(Vec::new())],
     }
 }

@@ -6,7 +6,7 @@ use crate::stages::{Draft, natural};
 use crate::tasks::{fit, fit_small};
 use crate::watch::reach;
 use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
-use chunkwise_plan::{Cost, Program, Stage, StageKind, StageOutput, Step, memory};
+use chunkwise_plan::{Cost, Note, Program, Stage, StageKind, StageOutput, Step, memory};
 use chunkwise_types::{AxisChunks, ChunkGrid, DType};
 
 /// Less input than this is not worth a second round.
@@ -118,8 +118,8 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     }
     let second_outputs = stage.outputs.iter().map(|o| StageOutput { step: place[o.step], ..o.clone() }).collect();
     let notes = |round: &str| {
-        let mut n: Vec<String> = stage.notes.iter().filter(|n| !n.starts_with("memory:")).cloned().collect();
-        n.push(format!("{round} round of a tree over {parts} segments, so that all workers are busy"));
+        let mut n: Vec<Note> = stage.notes.iter().filter(|n| !matches!(n, Note::Memory { .. })).cloned().collect();
+        n.push(Note::Text(format!("{round} round of a tree over {parts} segments, so that all workers are busy")));
         n
     };
     let first = Stage {

@@ -6,7 +6,7 @@ use crate::{PlannerError, Request};
 use chunkwise_kernels::{Kernel, Node};
 use chunkwise_plan::demand::demands;
 use chunkwise_plan::schedule::TILE_ELEMENTS;
-use chunkwise_plan::{ArrayRole, Cost, Encoding, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
+use chunkwise_plan::{ArrayRole, Cost, Encoding, Note, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
 use chunkwise_types::{ArrayAccess, AxisChunks, ChunkGrid, Region, Scalar, volume};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -387,14 +387,14 @@ fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     operations.dedup();
     let copies = program.steps.iter().all(|s| s.read.is_some());
     let names: Vec<&str> = group.iter().map(|r| r.array.split_once('-').map_or(r.array.as_str(), |(_, n)| n)).collect();
-    let mut notes = vec![format!("operations: {}", if operations.is_empty() { "copy".into() } else { operations.join(", ") })];
+    let mut notes = vec![Note::operations(operations)];
     if group.len() > 1 {
-        notes.push(format!("{} results share this stage: they have the same tasks and read the same arrays", group.len()));
+        notes.push(Note::Text(format!("{} results share this stage: they have the same tasks and read the same arrays", group.len())));
     }
     if group.iter().any(|r| draft.arrays[&r.array].role == ArrayRole::Intermediate) {
-        notes.push(
+        notes.push(Note::Text(
             "stored: it would be computed again for every task, step or tile that uses it, or one task would read all of it first".into(),
-        );
+        ));
     }
     Stage {
         name: names.join("+"),

@@ -3,8 +3,8 @@
 use crate::cost::{amplification, reads, total};
 use crate::stages::Draft;
 use chunkwise_plan::memory::{self, Need};
-use chunkwise_plan::{ArrayRole, PlanArray, Stage};
-use chunkwise_types::{ArrayAccess, AxisChunks, ByteSize};
+use chunkwise_plan::{ArrayRole, Note, PlanArray, Stage};
+use chunkwise_types::{ArrayAccess, AxisChunks};
 use std::collections::BTreeMap;
 
 /// Bytes that a task should write at least, where its chunks are smaller than that.
@@ -109,18 +109,8 @@ fn base(draft: &Draft, stage: &mut Stage) {
 pub(crate) fn project(draft: &Draft, stage: &mut Stage) -> bool {
     let need = memory::worst_need(&draft.arrays, stage);
     stage.projected_mem = need.total;
-    stage.notes.retain(|n| !n.starts_with("memory:"));
-    stage.notes.push(format!(
-        "memory: {} = inputs {} + accumulators {} + outputs {} + the larger of reading {} and tile {} + writing {} + allowance {}",
-        ByteSize(need.total),
-        ByteSize(need.leaves),
-        ByteSize(need.accumulators),
-        ByteSize(need.outputs),
-        ByteSize(need.reading),
-        ByteSize(need.tile),
-        ByteSize(need.writing),
-        ByteSize(need.allowance())
-    ));
+    stage.notes.retain(|n| !matches!(n, Note::Memory { .. }));
+    stage.notes.push(Note::Memory { memory: need });
     need.total <= draft.spec.task_budget()
 }
 

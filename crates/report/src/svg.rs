@@ -3,7 +3,7 @@
 //! Layers from left to right: a node stands one layer right of the rightmost node that it needs, so every arrow points to the right.
 //! Within a layer nodes are ordered by the middle of their neighbours in the layer before, which keeps arrows short.
 
-use chunkwise_plan::{ArrayRole, Plan, StageKind};
+use chunkwise_plan::{ArrayRole, Note, Plan, StageKind};
 use chunkwise_types::ByteSize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -111,7 +111,7 @@ fn nodes(plan: &Plan) -> Vec<Node> {
         };
         let mut lines = wrap(&format!("{i}: {}", s.name));
         let mut about = vec![format!("{kind}, {}", plural(s.tasks(), "task"))];
-        about.extend(s.notes.iter().filter_map(|n| n.strip_prefix("operations: ")).flat_map(wrap));
+        about.extend(s.notes.iter().filter_map(Note::computes).flat_map(|operations| wrap(&operations)));
         about.push(format!("{} a task", ByteSize(s.projected_mem)));
         about.push(format!("reads {} in {}", ByteSize(s.cost.bytes_read), plural(s.cost.gets, "request")));
         about.push(format!("writes {} in {}", ByteSize(s.cost.bytes_written), plural(s.cost.puts, "request")));
