@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import time
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -30,7 +31,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_configure(config):
+    # Once for all processes: each of them must find the same tests.
+    if os.environ.get("CHUNKWISE_SEED") == "fresh":
+        os.environ["CHUNKWISE_SEED"] = str(time.time_ns() // 1_000_000)
     config.addinivalue_line("markers", "alone: needs an engine of which there is one on a machine, or its processors for itself")
+
+
+def pytest_report_header():
+    seed = os.environ.get("CHUNKWISE_SEED")
+    return [f"CHUNKWISE_SEED={seed}"] if seed else []
 
 
 def pytest_collection_modifyitems(items):

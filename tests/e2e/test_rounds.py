@@ -16,7 +16,7 @@ import zarr
 from harness import binary, chunkwise, values, write_array
 
 ROUNDS = int(os.environ.get("CHUNKWISE_ROUNDS", "6"))
-SEED = time.time_ns() if os.environ.get("CHUNKWISE_SEED") == "fresh" else int(os.environ.get("CHUNKWISE_SEED", "1"))
+SEED = int(os.environ.get("CHUNKWISE_SEED", "1"))
 EXECUTORS = {
     "threads": ["--executor", "threads"],
     "processes": ["--executor", "processes", "--executor-option", "processes=2"],
