@@ -133,14 +133,14 @@ operators! {
     BitXor bitxor BitwiseXor;
 }
 
-macro_rules! methods {
-    (one { $($one:ident $a:ident $about:literal;)* } two { $($two:ident $b:ident $on:literal;)* }) => {
-        /// Bytes of a result of so many bytes as it is stored, at most: what cannot be compressed grows a little.
+/// Bytes of a result of so many bytes as it is stored, at most: what cannot be compressed grows a little.
 fn stored_bytes(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 50).saturating_add(1 << 20)
 }
 
-impl Expr {
+macro_rules! methods {
+    (one { $($one:ident $a:ident $about:literal;)* } two { $($two:ident $b:ident $on:literal;)* }) => {
+        impl Expr {
             $(#[doc = $about] pub fn $one(&self) -> Expr {
                 self.map(ElementOp::$a)
             })*
