@@ -16,7 +16,7 @@ use std::fmt;
 /// assert_eq!(serde_json::from_str::<Note>("\"anything\"").unwrap().to_string(), "anything");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Note {
     /// Why the stage is as it is, or anything else, in words.
     Text(String),
@@ -65,6 +65,18 @@ impl fmt::Display for Note {
                 ByteSize(need.writing),
                 ByteSize(need.allowance())
             ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Note;
+
+    #[test]
+    fn what_is_no_note_is_refused() {
+        for text in [r#"{"operations": ["mean"], "more": 1}"#, r#"{"memory": {"total": 1}}"#, r#"{"other": []}"#, "1"] {
+            assert!(serde_json::from_str::<Note>(text).is_err(), "{text}");
         }
     }
 }
