@@ -334,10 +334,9 @@ fn blosc(configuration: &Map<String, Value>, chunk: u64) -> u64 {
     inside.saturating_add(blocks)
 }
 
-/// What Blosc takes to decode blocks of a size that was asked for: three of them.
+/// What Blosc takes to decode a chunk in the blocks that its configuration asks for.
 fn blosc_decoder(configuration: &Map<String, Value>, chunk: u64) -> u64 {
-    let block = configuration.get("blocksize").and_then(Value::as_u64).unwrap_or(0);
-    if block > USUAL_BLOCK { block.min(chunk).saturating_mul(3) } else { 0 }
+    chunkwise_types::blosc_scratch(configuration.get("blocksize").and_then(Value::as_u64).unwrap_or(0), chunk)
 }
 
 impl Codec {

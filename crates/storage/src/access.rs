@@ -2,7 +2,7 @@
 
 use crate::deflate::Wrapper;
 use crate::half;
-use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, STREAM_TABLES};
+use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, STREAM_TABLES, blosc_scratch};
 use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +42,7 @@ fn compressor(document: &Value) -> Option<&Value> {
     document.pointer("/codecs/1/configuration").or_else(|| document.get("compressor"))
 }
 
-/// Blocks that Blosc chooses by itself are not larger than this, and are in the allowance of every task.
-const USUAL_BLOCK: u64 = 1 << 20;
-
-/// What Blosc takes to decode a chunk in blocks of a size that was asked for: three of them.
+/// What Blosc takes to decode a chunk, by the largest blocks that were asked for anywhere in its codecs.
 fn scratch(document: &Value, bytes: u64) -> u64 {
     fn largest(value: &Value) -> u64 {
         match value {
@@ -56,7 +53,7 @@ fn scratch(document: &Value, bytes: u64) -> u64 {
         .unwrap_or(0)
     }
     let found = ["codecs", "compressor"].iter().filter_map(|key| document.get(key)).map(largest).max().unwrap_or(0);
-    if found > USUAL_BLOCK { found.min(bytes).saturating_mul(3) } else { 0 }
+    blosc_scratch(found, bytes)
 }
 
 /// The level in the configuration of zstd; the library's own if it has none.
@@ -150,7 +147,20 @@ fn chosen(cname: &str, level: u64, item: u64, asked: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::chosen;
+    use super::{blosc_blocks, chosen, zstd_window_log};
+
+    #[test]
+    fn blocks_are_worth_it_in_large_chunks() {
+        let codec = serde_json::json!({"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0});
+        assert_eq!(blosc_blocks(&codec, 4, 128 << 20), Some(512 << 10));
+        assert_eq!(blosc_blocks(&codec, 4, 100 << 10), None);
+    }
+
+    #[test]
+    fn windows_grow_with_the_highest_levels() {
+        assert_eq!(zstd_window_log(3), 23);
+        assert_eq!(zstd_window_log(22), 27);
+    }
 
     #[test]
     fn blocks_are_those_that_the_library_writes() {

@@ -109,3 +109,16 @@ pub const BLOSC_LARGEST: u64 = 2 << 20;
 
 /// Buffers of Blosc with at most so many blocks are decoded block by block: where each is must be kept.
 pub const BLOSC_MOST: u64 = 1 << 19;
+
+/// Blocks that Blosc chooses by itself are not larger than this, and are in the allowance of every task.
+const USUAL_BLOCK: u64 = 1 << 20;
+
+/// Bytes that Blosc takes beside a chunk of `chunk` bytes to decode it, if it was asked for blocks of `block` bytes: three of them.
+///
+/// ```
+/// assert_eq!(chunkwise_types::blosc_scratch(8 << 20, 32 << 20), 24 << 20);
+/// assert_eq!(chunkwise_types::blosc_scratch(0, 32 << 20), 0);
+/// ```
+pub fn blosc_scratch(block: u64, chunk: u64) -> u64 {
+    if block > USUAL_BLOCK { block.min(chunk).saturating_mul(3) } else { 0 }
+}

@@ -8,7 +8,7 @@ mod region;
 mod scalar;
 mod stores;
 
-pub use access::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, STREAM_TABLES};
+pub use access::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, STREAM_TABLES, blosc_scratch};
 pub use bytesize::{ByteSize, ByteSizeError};
 pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};

@@ -59,8 +59,8 @@ pub fn request(array: Array, chunks: Option<Vec<u64>>) -> Request {
     }
 }
 
-/// Plans with so many bytes and workers, for a folder of this machine. It may look at its clock a million times, each a second: milliseconds of work mostly take less than
-/// a thousand.
+/// Plans with so many bytes and workers, for a folder of this machine. It may look at its clock a million times, each a second: milliseconds
+/// of work mostly take less than a thousand.
 pub fn planned(request: &Request, allowed: u64, workers: u64) -> Result<Plan, PlannerError> {
     planned_in("file:///work", request, allowed, workers)
 }
