@@ -3,7 +3,7 @@
 // Both comparisons at once: the second must not be a branch.
 #![allow(clippy::manual_range_contains)]
 
-use crate::elementwise::strip::{Buffer, Element, Strip, StripFn, map1};
+use crate::elementwise::strip::{Buffer, Element, Strip, StripFn, copy, map1, plain1};
 use crate::elementwise::{FusedOp, single};
 use crate::{Block, with_dtype};
 use chunkwise_types::DType;
@@ -93,9 +93,63 @@ fn convert<A: Element + To<B>, B: Element>(ins: &[Strip<'_>], n: usize, out: &mu
     map1::<A, B>(ins, n, out, To::to)
 }
 
+/// As [`convert`], compiled for the baseline only: what has two parts is seldom converted.
+fn converted_slowly<A: Element + To<B>, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    plain1::<A, B>(ins, n, out, To::to)
+}
+
+/// The dtype of another kind whose bits convert in the same way.
+///
+/// Integers wrap: of the result only the width matters, and of the number itself only where the result is wider, or a float.
+fn alike(from: DType, to: DType) -> (DType, DType) {
+    use DType::*;
+    let unsigned = |d| match d {
+        Int8 => UInt8,
+        Int16 => UInt16,
+        Int32 => UInt32,
+        Int64 => UInt64,
+        other => other,
+    };
+    match (from.is_integer(), to.is_integer()) {
+        (true, true) if to.size() > from.size() => (from, unsigned(to)),
+        (true, true) => (unsigned(from), unsigned(to)),
+        (true, false) if to == Bool => (unsigned(from), to),
+        (false, true) if from == Bool => (from, unsigned(to)),
+        _ => (from, to),
+    }
+}
+
 /// The conversion of strips.
 pub(crate) fn strips(from: DType, to: DType) -> StripFn {
-    with_dtype!(from, A => with_dtype!(to, B => convert::<A, B>))
+    let (from, to) = alike(from, to);
+    macro_rules! between {
+        ($run:ident: $($a:ident $x:ty => $($b:ident $y:ty)*;)*) => {
+            match (from, to) {
+                $($((DType::$a, DType::$b) => $run::<$x, $y>,)*)*
+                (DType::Complex64, DType::Complex128) => convert::<Complex32, Complex64>,
+                (DType::Complex128, DType::Complex64) => convert::<Complex64, Complex32>,
+                (DType::Complex64, _) => with_dtype!(to, B => converted_slowly::<Complex32, B>),
+                (DType::Complex128, _) => with_dtype!(to, B => converted_slowly::<Complex64, B>),
+                (_, DType::Complex64) => with_dtype!(from, A => converted_slowly::<A, Complex32>),
+                (_, DType::Complex128) => with_dtype!(from, A => converted_slowly::<A, Complex64>),
+                // The same bits.
+                _ => with_dtype!(to, T => copy::<T>),
+            }
+        };
+    }
+    between! { convert:
+        Bool bool => UInt8 u8 UInt16 u16 UInt32 u32 UInt64 u64 Float32 f32 Float64 f64;
+        Int8 i8 => UInt16 u16 UInt32 u32 UInt64 u64 Float32 f32 Float64 f64;
+        Int16 i16 => UInt32 u32 UInt64 u64 Float32 f32 Float64 f64;
+        Int32 i32 => UInt64 u64 Float32 f32 Float64 f64;
+        Int64 i64 => Float32 f32 Float64 f64;
+        UInt8 u8 => Bool bool UInt16 u16 UInt32 u32 UInt64 u64 Float32 f32 Float64 f64;
+        UInt16 u16 => Bool bool UInt8 u8 UInt32 u32 UInt64 u64 Float32 f32 Float64 f64;
+        UInt32 u32 => Bool bool UInt8 u8 UInt16 u16 UInt64 u64 Float32 f32 Float64 f64;
+        UInt64 u64 => Bool bool UInt8 u8 UInt16 u16 UInt32 u32 Float32 f32 Float64 f64;
+        Float32 f32 => Bool bool Int8 i8 Int16 i16 Int32 i32 Int64 i64 UInt8 u8 UInt16 u16 UInt32 u32 UInt64 u64 Float64 f64;
+        Float64 f64 => Bool bool Int8 i8 Int16 i16 Int32 i32 Int64 i64 UInt8 u8 UInt16 u16 UInt32 u32 UInt64 u64 Float32 f32;
+    }
 }
 
 /// The block converted to a dtype, with the semantics of NumPy's `astype`.

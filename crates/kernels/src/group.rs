@@ -5,8 +5,8 @@
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
 use crate::reduce::{
-    Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sum, SumState, Target, Truth, accumulators, elements, emit, emit_with,
-    strides, walk, with_real,
+    Accumulators, Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sink, Sum, SumState, Target, Truth, accumulators,
+    elements, emit, emit_with, strides, walk, with_inexact, with_real,
 };
 use crate::simd::{Loop, dispatch};
 use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
@@ -67,9 +67,9 @@ struct Place {
 
 impl Place {
     /// Adds parts to the accumulators of the region.
-    fn fold<R: Reducer>(&self, parts: &[Part], acc: &mut [R::Acc]) -> Result<(), KernelError> {
+    fn fold<T: BlockElement>(&self, parts: &[Part], sink: &mut dyn Sink<T>) -> Result<(), KernelError> {
         for part in parts {
-            let mut view = elements::<R::In>(part, self.op)?;
+            let mut view = elements::<T>(part, self.op)?;
             if part.region.rank() != self.region.rank() {
                 return Err(KernelError::Invalid(format!("group: the part {} has the wrong rank", part.region)));
             }
@@ -116,13 +116,7 @@ impl Place {
                         base -= strides[i] * lengths[place] as isize;
                         index[place] = 0;
                     }
-                    for (&x, g) in lane.iter().zip(&groups) {
-                        if let Some(g) = g {
-                            let mut one = R::part();
-                            R::add(&mut one, x, 0);
-                            R::merge(&mut acc[(base + *g as isize * strides[axis]) as usize], one);
-                        }
-                    }
+                    sink.scatter(lane, &groups, base, strides[axis]);
                 }
                 continue;
             }
@@ -132,7 +126,7 @@ impl Place {
                     let mut to =
                         Target { acc: strides.clone(), pos: vec![0; strides.len()], at: at + g as isize * strides[axis], first: 0 };
                     to.acc[axis] = 0;
-                    walk::<R>(view.slice_axis(Axis(axis), Slice::from(j..j + run.len())), to, acc);
+                    walk(view.slice_axis(Axis(axis), Slice::from(j..j + run.len())), to, sink);
                 }
                 j += run.len();
             }
@@ -150,7 +144,7 @@ struct Grouping<R: Reducer> {
 
 impl<R: Reducer> Fold for Grouping<R> {
     fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
-        self.place.fold::<R>(parts, &mut self.acc)
+        self.place.fold(parts, &mut Accumulators::<R>(&mut self.acc))
     }
 
     fn finish(self: Box<Self>) -> Result<Block, KernelError> {
@@ -209,45 +203,74 @@ fn any_nan<T: Element>(view: ArrayViewD<'_, T>) -> bool {
     }
 }
 
-/// The means of groups. How many elements a group has is known, so only sums are kept, and, from the first NaN that is left out on,
-/// what groups miss.
-struct Means<T: Element, N> {
-    place: Place,
-    sums: Vec<T::Sum>,
-    skip_nan: bool,
-    missing: Option<Vec<N>>,
-    shape: Shape,
+/// What the means of groups leave out.
+trait LeftOut<T: Element>: Send + 'static {
+    /// Adds a part to the sums of its groups.
+    fn fold(&mut self, place: &Place, part: &[Part], sums: &mut [T::Sum]) -> Result<(), KernelError>;
+    /// How many elements the group of this sum misses.
+    fn missing(&self, sum: usize) -> u32;
 }
 
-impl<T: Element, N: Missed> Fold for Means<T, N> {
-    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
-        for part in parts.chunks(1) {
-            if self.skip_nan && any_nan(elements::<T>(&part[0], self.place.op)?) {
-                let missing = self.missing.get_or_insert_with(|| vec![N::default(); self.sums.len()]);
-                self.place.fold::<Missing<T, N>>(part, missing)?;
-                self.place.fold::<Sum<T, true>>(part, &mut self.sums)?;
+/// Nothing is left out.
+struct Nothing;
+
+impl<T: Element> LeftOut<T> for Nothing {
+    fn fold(&mut self, place: &Place, part: &[Part], sums: &mut [T::Sum]) -> Result<(), KernelError> {
+        place.fold(part, &mut Accumulators::<Sum<T>>(sums))
+    }
+    fn missing(&self, _: usize) -> u32 {
+        0
+    }
+}
+
+/// NaN is left out: what groups miss is counted from the first NaN on.
+struct Nans<N>(Option<Vec<N>>);
+
+impl<T: Element, N: Missed> LeftOut<T> for Nans<N> {
+    fn fold(&mut self, place: &Place, part: &[Part], sums: &mut [T::Sum]) -> Result<(), KernelError> {
+        for part in part.chunks(1) {
+            if any_nan(elements::<T>(&part[0], place.op)?) {
+                let missing = self.0.get_or_insert_with(|| vec![N::default(); sums.len()]);
+                place.fold(part, &mut Accumulators::<Missing<T, N>>(missing))?;
+                place.fold(part, &mut Accumulators::<Sum<T, true>>(sums))?;
             } else {
-                self.place.fold::<Sum<T>>(part, &mut self.sums)?;
+                place.fold(part, &mut Accumulators::<Sum<T>>(sums))?;
             }
         }
         Ok(())
     }
+    fn missing(&self, sum: usize) -> u32 {
+        self.0.as_ref().map_or(0, |counts| counts[sum].into())
+    }
+}
+
+/// The means of groups. How many elements a group has is known, so only sums are kept, and what groups miss.
+struct Means<T: Element, L> {
+    place: Place,
+    sums: Vec<T::Sum>,
+    left_out: L,
+    shape: Shape,
+}
+
+impl<T: Element, L: LeftOut<T>> Fold for Means<T, L> {
+    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
+        self.left_out.fold(&self.place, parts, &mut self.sums)
+    }
 
     fn finish(self: Box<Self>) -> Result<Block, KernelError> {
-        let Means { place: Place { table, region, axis, .. }, sums, missing, shape, .. } = *self;
+        let Means { place: Place { table, region, axis, .. }, sums, left_out, shape } = *self;
         let mut sizes = vec![0.0; region.shape[axis] as usize];
         table.iter().flatten().for_each(|&g| sizes[g as usize] += 1.0);
-        let mut missing = missing.into_iter().flatten();
         let (inner, mut group, mut left) = (strides(&region.shape)[axis] as usize, 0, 0);
         // In C order; a division of every index would cost more than that of the sum.
-        let mean = |sum: &T::Sum, out: &mut Vec<_>| {
+        let mut mean = |i: usize, out: &mut Vec<_>| {
             if left == 0 {
                 (left, group) = (inner, if group < sizes.len() { group + 1 } else { 1 });
             }
             left -= 1;
-            out.push(sum.value().over(sizes[group - 1] - missing.next().map_or(0.0, |n| f64::from(n.into()))));
+            out.push(sums[i].value().over(sizes[group - 1] - f64::from(left_out.missing(i))));
         };
-        Ok(emit_with(&sums, 1, &shape, mean))
+        Ok(emit_with(sums.len(), 1, &shape, &mut |some, out| some.for_each(|i| mean(i, out))))
     }
 }
 
@@ -293,11 +316,12 @@ pub(crate) fn start(
         let acc = accumulators::<R>(place.region.volume());
         Ok(Box::new(Grouping::<R> { place, acc, shape }))
     }
-    fn means<T: Element, N: Missed>(place: Place, skip_nan: bool, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
+    fn means<T: Element, L: LeftOut<T>>(place: Place, left_out: L, shape: Shape) -> Result<Box<dyn Fold>, KernelError> {
         let sums = accumulators::<Sum<T>>(place.region.volume());
-        Ok(Box::new(Means::<T, N> { place, sums, skip_nan, missing: None, shape }))
+        Ok(Box::new(Means::<T, L> { place, sums, left_out, shape }))
     }
     let dtype = input.dtype;
+    let op = op.on(dtype);
     match op {
         ReduceOp::Sum => with_dtype!(dtype, T => boxed::<Sum<T>>(place, shape)),
         ReduceOp::Prod => with_dtype!(dtype, T => boxed::<Prod<T>>(place, shape)),
@@ -306,10 +330,16 @@ pub(crate) fn start(
         ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(place, shape)),
         ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(place, shape)),
         ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(place, shape)),
-        ReduceOp::Mean { skip_nan } if labels.len() <= MAX_GROUPS_U16 => with_dtype!(dtype, T => means::<T, u16>(place, skip_nan, shape)),
-        ReduceOp::Mean { skip_nan } => with_dtype!(dtype, T => means::<T, u32>(place, skip_nan, shape)),
+        ReduceOp::Mean { skip_nan: false } => with_dtype!(dtype, T => means::<T, _>(place, Nothing, shape)),
+        ReduceOp::Mean { skip_nan: true } if labels.len() <= MAX_GROUPS_U16 => {
+            with_inexact!(dtype, T => means::<T, _>(place, Nans::<u16>(None), shape))
+        }
+        ReduceOp::Mean { skip_nan: true } => with_inexact!(dtype, T => means::<T, _>(place, Nans::<u32>(None), shape)),
         ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(place, shape)),
-        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(place, shape)),
+        ReduceOp::Moments { skip_nan: true } => match dtype {
+            DType::Float32 => boxed::<Moments<f32, true>>(place, shape),
+            _ => boxed::<Moments<f64, true>>(place, shape),
+        },
         _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
     }
 }

@@ -4,7 +4,7 @@
 //! ARM, NEON is the baseline), and the best version that the processor has is run. The loops stay plain Rust that the compiler
 //! vectorises; nothing is contracted or reassociated, so every version gives the same bits.
 
-use std::sync::OnceLock;
+use chunkwise_math::Level;
 
 /// A loop that is worth compiling for each instruction set.
 pub(crate) trait Loop {
@@ -15,20 +15,33 @@ pub(crate) trait Loop {
     fn run(self) -> Self::Output;
 }
 
-struct Dispatched<L>(L);
+/// The loop for x86-64-v3.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse3,ssse3,sse4.1,sse4.2,popcnt,avx,avx2,bmi1,bmi2,fma,lzcnt")]
+fn v3<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
 
-impl<L: Loop> pulp::WithSimd for Dispatched<L> {
-    type Output = L::Output;
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> L::Output {
-        self.0.run()
-    }
+/// The loop for x86-64-v4.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse3,ssse3,sse4.1,sse4.2,popcnt,avx,avx2,bmi1,bmi2,fma,lzcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn v4<L: Loop>(body: L) -> L::Output {
+    body.run()
 }
 
 /// Runs a loop in its best version.
+///
+/// The crate `pulp` does this without `unsafe` here, but the code around each loop was an eighth of all that is compiled for this crate.
 #[inline]
 pub(crate) fn dispatch<L: Loop>(body: L) -> L::Output {
-    // Found out once: strips and rows are short, and the question has many parts.
-    static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
-    ARCH.get_or_init(pulp::Arch::new).dispatch(Dispatched(body))
+    match Level::best() {
+        // SAFETY: the level says that the processor has all instructions of x86-64-v4 (`Level::available`).
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { v4(body) },
+        // SAFETY: the level says that the processor has all instructions of x86-64-v3.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { v3(body) },
+        _ => body.run(),
+    }
 }

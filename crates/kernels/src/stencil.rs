@@ -136,7 +136,7 @@ fn windows<T: BlockElement>(
     a: &Arr<T>,
     window: &[u64],
     weights: &[(u64, f64)],
-    first: impl Fn(T, f64) -> T + Copy,
+    first: fn(&mut ArrayViewMutD<'_, T>, &ArrayViewD<'_, T>, f64),
     next: impl Fn(T, T, f64) -> T + Copy,
 ) -> Block {
     let shape: Vec<usize> = a.shape().iter().zip(window).map(|(n, &w)| (n + 1).saturating_sub(w as usize)).collect();
@@ -151,7 +151,7 @@ fn windows<T: BlockElement>(
                 view.slice_axis_inplace(Axis(axis), Slice::from(o..o + len));
             }
             if n == 0 {
-                Zip::from(&mut out).and(&view).for_each(|x, &y| *x = first(y, *w));
+                first(&mut out, &view, *w);
             } else {
                 Zip::from(&mut out).and(&view).for_each(|x, &y| *x = next(*x, y, *w));
             }
@@ -168,25 +168,34 @@ fn windows<T: BlockElement>(
     T::wrap(out.into_shared())
 }
 
+/// The elements at the first offset as they are.
+fn plain<T: BlockElement>(out: &mut ArrayViewMutD<'_, T>, view: &ArrayViewD<'_, T>, _: f64) {
+    out.assign(view);
+}
+
+/// The elements at the first offset times their weight.
+fn scaled<T: Sums>(out: &mut ArrayViewMutD<'_, T>, view: &ArrayViewD<'_, T>, w: f64) {
+    Zip::from(out).and(view).for_each(|x, &y| *x = y.times(w));
+}
+
 fn ordered<T: Ordered>(a: &Arr<T>, s: &Stencil, all: &[(u64, f64)]) -> Block {
     match s.function {
-        StencilOp::Min => windows(a, &s.window, all, |y, _| y, |x, y, _| x.smaller(y)),
-        _ => windows(a, &s.window, all, |y, _| y, |x, y, _| x.larger(y)),
+        StencilOp::Min => windows(a, &s.window, all, plain, |x, y, _| x.smaller(y)),
+        _ => windows(a, &s.window, all, plain, |x, y, _| x.larger(y)),
     }
 }
 
 fn summed<T: Sums>(a: &Arr<T>, s: &Stencil, all: &[(u64, f64)]) -> Block {
-    match &s.function {
-        StencilOp::Weights(weights) => {
-            let used: Vec<(u64, f64)> = (0..).zip(weights.iter().copied()).filter(|(_, w)| *w != 0.0).collect();
-            windows(a, &s.window, &used, |y, w| y.times(w), |x, y, w| x.plus(y.times(w)))
-        }
-        StencilOp::Mean => {
-            let scale = 1.0 / all.len() as f64;
-            windows(a, &s.window, all, |y, _| y.times(scale), |x, y, _| x.plus(y.times(scale)))
-        }
-        _ => windows(a, &s.window, all, |y, _| y, |x, y, _| x.plus(y)),
-    }
+    windows(a, &s.window, all, plain, |x, y, _| x.plus(y))
+}
+
+fn weighted<T: Sums>(a: &Arr<T>, s: &Stencil, all: &[(u64, f64)]) -> Block {
+    let used: Vec<(u64, f64)> = match &s.function {
+        StencilOp::Weights(weights) => (0..).zip(weights.iter().copied()).filter(|(_, w)| *w != 0.0).collect(),
+        StencilOp::Mean => all.iter().map(|&(k, _)| (k, 1.0 / all.len() as f64)).collect(),
+        _ => return summed(a, s, all),
+    };
+    windows(a, &s.window, &used, scaled, |x, y, w| x.plus(y.times(w)))
 }
 
 /// The output from the demanded block, which is converted to the output's dtype if it has another.
@@ -214,25 +223,25 @@ pub(crate) fn compute(s: &Stencil, out: DType, block: &Block) -> Result<Block, K
         return Err(refuse());
     }
     macro_rules! both {
-        ($a:ident) => {
-            if order { ordered($a, s, &all) } else { summed($a, s, &all) }
+        ($a:ident, $sums:ident) => {
+            if order { ordered($a, s, &all) } else { $sums($a, s, &all) }
         };
     }
     Ok(match &cast(block, out) {
         Block::Bool(a) if order => ordered(a, s, &all),
-        Block::Complex64(a) if !order => summed(a, s, &all),
-        Block::Complex128(a) if !order => summed(a, s, &all),
+        Block::Complex64(a) if !order => weighted(a, s, &all),
+        Block::Complex128(a) if !order => weighted(a, s, &all),
         Block::Bool(_) | Block::Complex64(_) | Block::Complex128(_) => return Err(refuse()),
-        Block::Int8(a) => both!(a),
-        Block::Int16(a) => both!(a),
-        Block::Int32(a) => both!(a),
-        Block::Int64(a) => both!(a),
-        Block::UInt8(a) => both!(a),
-        Block::UInt16(a) => both!(a),
-        Block::UInt32(a) => both!(a),
-        Block::UInt64(a) => both!(a),
-        Block::Float32(a) => both!(a),
-        Block::Float64(a) => both!(a),
+        Block::Int8(a) => both!(a, summed),
+        Block::Int16(a) => both!(a, summed),
+        Block::Int32(a) => both!(a, summed),
+        Block::Int64(a) => both!(a, summed),
+        Block::UInt8(a) => both!(a, summed),
+        Block::UInt16(a) => both!(a, summed),
+        Block::UInt32(a) => both!(a, summed),
+        Block::UInt64(a) => both!(a, summed),
+        Block::Float32(a) => both!(a, weighted),
+        Block::Float64(a) => both!(a, weighted),
     })
 }
 

@@ -3,7 +3,7 @@
 use super::ElementOp;
 use super::math;
 use super::numeric::{Cplx, Divide, Int, RealMath};
-use super::strip::{Buffer, Element, Found, Strip, checked2, found, map2, of_dtype, plain2};
+use super::strip::{Buffer, Element, Found, Strip, StripFn, checked2, exchanged, found, map2, of_dtype, plain2};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 
@@ -33,17 +33,71 @@ pub(super) fn find(op: ElementOp, a: DType, b: DType) -> Option<Found> {
     of_dtype!(a, op)
 }
 
+/// `x < y`, exactly also of signed with unsigned integers.
+trait Less<B>: Copy {
+    fn less(self, y: B) -> bool;
+    fn less_equal(self, y: B) -> bool;
+}
+
+macro_rules! ordered {
+    ($($t:ty)*) => {$(impl Less<$t> for $t {
+        #[inline(always)]
+        fn less(self, y: $t) -> bool { self < y }
+        #[inline(always)]
+        fn less_equal(self, y: $t) -> bool { self <= y }
+    })*};
+}
+ordered! { bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
+
+impl Less<u64> for i64 {
+    #[inline(always)]
+    fn less(self, y: u64) -> bool {
+        (self < 0) | ((self as u64) < y)
+    }
+    #[inline(always)]
+    fn less_equal(self, y: u64) -> bool {
+        (self < 0) | (self as u64 <= y)
+    }
+}
+
+impl Less<i64> for u64 {
+    #[inline(always)]
+    fn less(self, y: i64) -> bool {
+        (y >= 0) & (self < y as u64)
+    }
+    #[inline(always)]
+    fn less_equal(self, y: i64) -> bool {
+        (y >= 0) & (self <= y as u64)
+    }
+}
+
+fn less<A: Element + Less<B>, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map2::<A, B, bool>(ins, n, out, Less::less)
+}
+
+fn less_equal<A: Element + Less<B>, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map2::<A, B, bool>(ins, n, out, Less::less_equal)
+}
+
+/// The comparisons by order: two loops do for four.
+fn by_order<A: Element + Less<B>, B: Element + Less<A>>(op: ElementOp) -> Option<Found> {
+    let run: StripFn = match op {
+        ElementOp::Less => less::<A, B>,
+        ElementOp::LessEqual => less_equal::<A, B>,
+        ElementOp::Greater => |ins, n, out| exchanged(less::<B, A>, ins, n, out),
+        ElementOp::GreaterEqual => |ins, n, out| exchanged(less_equal::<B, A>, ins, n, out),
+        _ => return None,
+    };
+    Some(Found::Run(run, DType::Bool))
+}
+
 /// Exact comparisons of signed with unsigned integers.
 fn signed_unsigned(op: ElementOp) -> Option<Found> {
     use ElementOp::*;
     match op {
         Equal => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 == y)),
         NotEqual => fast!(i64, u64 => bool: |x, y| (x < 0) | (x as u64 != y)),
-        Less => fast!(i64, u64 => bool: |x, y| (x < 0) | ((x as u64) < y)),
-        LessEqual => fast!(i64, u64 => bool: |x, y| (x < 0) | (x as u64 <= y)),
-        Greater => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 > y)),
-        GreaterEqual => fast!(i64, u64 => bool: |x, y| (x >= 0) & (x as u64 >= y)),
-        _ => None,
+        _ => by_order::<i64, u64>(op),
     }
 }
 
@@ -53,11 +107,7 @@ fn unsigned_signed(op: ElementOp) -> Option<Found> {
     match op {
         Equal => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x == y as u64)),
         NotEqual => fast!(u64, i64 => bool: |x, y| (y < 0) | (x != y as u64)),
-        Less => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x < y as u64)),
-        LessEqual => fast!(u64, i64 => bool: |x, y| (y >= 0) & (x <= y as u64)),
-        Greater => fast!(u64, i64 => bool: |x, y| (y < 0) | (x > y as u64)),
-        GreaterEqual => fast!(u64, i64 => bool: |x, y| (y < 0) | (x >= y as u64)),
-        _ => None,
+        _ => by_order::<u64, i64>(op),
     }
 }
 
@@ -70,18 +120,39 @@ fn power<T: Element + Int + PartialOrd + Default>(ins: &[Strip<'_>], n: usize, o
     plain2::<T, T, T>(ins, n, out, Int::power)
 }
 
-macro_rules! compare {
-    ($op:expr, $t:ty) => {
-        match $op {
-            ElementOp::Equal => fast!($t, $t => bool: |x, y| x == y),
-            ElementOp::NotEqual => fast!($t, $t => bool: |x, y| x != y),
-            ElementOp::Less => fast!($t, $t => bool: |x, y| x < y),
-            ElementOp::LessEqual => fast!($t, $t => bool: |x, y| x <= y),
-            ElementOp::Greater => fast!($t, $t => bool: |x, y| x > y),
-            ElementOp::GreaterEqual => fast!($t, $t => bool: |x, y| x >= y),
-            _ => None,
+/// The functions of two integers of this width that are the same whether they have a sign.
+macro_rules! bits {
+    ($($name:ident $u:ident)*) => {$(
+        fn $name(op: ElementOp, made: DType) -> Option<Found> {
+            use ElementOp::*;
+            let run: StripFn = match op {
+                Add => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, $u::wrapping_add),
+                Subtract => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, $u::wrapping_sub),
+                Multiply => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, $u::wrapping_mul),
+                BitwiseAnd => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, |x, y| x & y),
+                BitwiseOr => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, |x, y| x | y),
+                BitwiseXor => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, |x, y| x ^ y),
+                // A negative shift is one of more than the width.
+                BitwiseLeftShift => |ins, n, out| map2::<$u, $u, $u>(ins, n, out, Int::left),
+                _ => return equal::<$u>(op),
+            };
+            Some(Found::Run(run, made))
         }
-    };
+    )*};
+}
+bits! { bits8 u8 bits16 u16 bits32 u32 bits64 u64 }
+
+/// The comparisons of what is equal.
+fn equal<T: Element + PartialEq>(op: ElementOp) -> Option<Found> {
+    match op {
+        ElementOp::Equal => fast!(T, T => bool: |x, y| x == y),
+        ElementOp::NotEqual => fast!(T, T => bool: |x, y| x != y),
+        _ => None,
+    }
+}
+
+fn compare<T: Element + PartialEq + Less<T>>(op: ElementOp) -> Option<Found> {
+    equal::<T>(op).or_else(|| by_order::<T, T>(op))
 }
 
 fn of_bool(op: ElementOp) -> Option<Found> {
@@ -90,7 +161,7 @@ fn of_bool(op: ElementOp) -> Option<Found> {
         Add | BitwiseOr | LogicalOr | Maximum => fast!(bool, bool => bool: |x, y| x | y),
         Multiply | BitwiseAnd | LogicalAnd | Minimum => fast!(bool, bool => bool: |x, y| x & y),
         BitwiseXor | LogicalXor => fast!(bool, bool => bool: |x, y| x ^ y),
-        _ => compare!(op, bool),
+        _ => compare::<bool>(op),
     }
 }
 
@@ -99,36 +170,29 @@ macro_rules! integer {
     (@divide $t:ident, wide, $f:ident, $k:tt) => {
         checked!($t: |x: $t, y: $t| { let (both, rare) = x.divided(y); (both.$k, rare) }, Int::$f)
     };
-    ($name:ident, $t:ident $(, $wide:ident)?) => {
+    ($name:ident, $t:ident, $bits:ident $(, $wide:ident)?) => {
         fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
-                Add => fast!($t, $t => $t: $t::wrapping_add),
-                Subtract => fast!($t, $t => $t: $t::wrapping_sub),
-                Multiply => fast!($t, $t => $t: $t::wrapping_mul),
                 FloorDivide => integer!(@divide $t, $($wide)?, floor_div, 0),
                 Remainder => integer!(@divide $t, $($wide)?, floor_rem, 1),
                 Pow => Some(Found::Run(power::<$t>, <$t as crate::BlockElement>::DTYPE)),
                 Maximum => fast!($t, $t => $t: |x: $t, y| x.max(y)),
                 Minimum => fast!($t, $t => $t: |x: $t, y| x.min(y)),
-                BitwiseAnd => fast!($t, $t => $t: |x: $t, y: $t| x & y),
-                BitwiseOr => fast!($t, $t => $t: |x: $t, y: $t| x | y),
-                BitwiseXor => fast!($t, $t => $t: |x: $t, y: $t| x ^ y),
-                BitwiseLeftShift => fast!($t, $t => $t: Int::left),
                 BitwiseRightShift => fast!($t, $t => $t: Int::right),
-                _ => compare!(op, $t),
+                _ => by_order::<$t, $t>(op).or_else(|| $bits(op, <$t as crate::BlockElement>::DTYPE)),
             }
         }
     };
 }
-integer!(of_i8, i8);
-integer!(of_i16, i16);
-integer!(of_i32, i32);
-integer!(of_i64, i64, wide);
-integer!(of_u8, u8);
-integer!(of_u16, u16);
-integer!(of_u32, u32);
-integer!(of_u64, u64, wide);
+integer!(of_i8, i8, bits8);
+integer!(of_i16, i16, bits16);
+integer!(of_i32, i32, bits32);
+integer!(of_i64, i64, bits64, wide);
+integer!(of_u8, u8, bits8);
+integer!(of_u16, u16, bits16);
+integer!(of_u32, u32, bits32);
+integer!(of_u64, u64, bits64, wide);
 
 macro_rules! float {
     ($name:ident, $t:ident) => {
@@ -152,7 +216,7 @@ macro_rules! float {
                 Copysign => fast!($t, $t => $t: $t::copysign),
                 Nextafter => fast!($t, $t => $t: RealMath::nextafter),
                 Atan2 | Hypot | Logaddexp | Pow => math::$t::binary(op),
-                _ => compare!(op, $t),
+                _ => compare::<$t>(op),
             }
         }
     };

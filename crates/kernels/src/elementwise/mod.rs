@@ -20,7 +20,7 @@ pub(crate) use program::single;
 pub use program::{Fused, FusedOp, Scratch};
 use strip::Found;
 
-use crate::{ArrayType, Block, BlockElement, KernelError, check, with_dtype};
+use crate::{ArrayType, Block, BlockElement, KernelError, check};
 use chunkwise_types::{DType, DTypeKind};
 use ndarray::{ArcArray, IxDyn};
 use schemars::JsonSchema;
@@ -220,9 +220,23 @@ pub(crate) fn find(op: ElementOp, inputs: &[DType]) -> Option<Found> {
     match *inputs {
         [a] => unary::find(op, a),
         [a, b] => binary::find(op, a, b),
-        [DType::Bool, a, b] if op == ElementOp::Where && a == b => Some(with_dtype!(a, T => Found::Run(strip::select::<T>, a))),
+        [DType::Bool, a, b] if op == ElementOp::Where && a == b => Some(Found::Run(selection(a)?, a)),
         _ => None,
     }
+}
+
+/// The choice between elements of a dtype, of which only the width matters.
+fn selection(dtype: DType) -> Option<strip::StripFn> {
+    Some(match dtype {
+        DType::Bool => strip::select::<bool>,
+        DType::Int8 | DType::UInt8 => strip::select::<u8>,
+        DType::Int16 | DType::UInt16 => strip::select::<u16>,
+        DType::Int32 | DType::UInt32 | DType::Float32 => strip::select::<u32>,
+        DType::Int64 | DType::UInt64 | DType::Float64 => strip::select::<u64>,
+        DType::Complex64 => strip::select::<num_complex::Complex32>,
+        DType::Complex128 => strip::select::<num_complex::Complex64>,
+        _ => return None,
+    })
 }
 
 /// Refuses inputs that the function does not take as they are, and outputs that it does not make.

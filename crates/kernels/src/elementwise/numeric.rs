@@ -22,6 +22,10 @@ pub(super) trait Int: Copy {
     fn sign(self) -> Self;
     /// Magnitude.
     fn magnitude(self) -> Self;
+    /// The number times -1.
+    fn negated(self) -> Self;
+    /// The number times itself.
+    fn squared(self) -> Self;
 }
 
 /// Division of 64-bit integers through floats: processors divide vectors of those.
@@ -105,6 +109,10 @@ macro_rules! signed {
         fn sign(self) -> Self { Self::from(self > 0) - Self::from(self < 0) }
         #[inline(always)]
         fn magnitude(self) -> Self { self.wrapping_abs() }
+        #[inline(always)]
+        fn negated(self) -> Self { self.wrapping_neg() }
+        #[inline(always)]
+        fn squared(self) -> Self { self.wrapping_mul(self) }
     })*};
     (@divide $t:ty, $f:ty) => { floor_by_floats! { $t, $f } };
     (@divide $t:ty,) => {
@@ -145,6 +153,10 @@ macro_rules! unsigned {
         fn sign(self) -> Self { Self::from(self != 0) }
         #[inline(always)]
         fn magnitude(self) -> Self { self }
+        #[inline(always)]
+        fn negated(self) -> Self { self.wrapping_neg() }
+        #[inline(always)]
+        fn squared(self) -> Self { self.wrapping_mul(self) }
     })*};
     (@divide $t:ty, $f:ty) => { floor_by_floats! { $t, $f } };
     (@divide $t:ty,) => {

@@ -286,8 +286,7 @@ impl Walk {
         ) -> Option<()> {
             let (&row, &step) = (dims.last()?, strides.last()?);
             let last = dims.len() - 1;
-            let out = T::vec(out)?;
-            append(out, n, |mut out| {
+            append(out, n, |mut out: &mut [std::mem::MaybeUninit<T>]| {
                 while !out.is_empty() {
                     let run = (row - index[last]).min(out.len());
                     let (now, rest) = std::mem::take(&mut out).split_at_mut(run);
@@ -315,8 +314,7 @@ impl Walk {
                         index[i - 1] += 1;
                     }
                 }
-            });
-            Some(())
+            })
         }
         /// Copies rows of which the elements at one index are neighbours.
         fn turn<T: Element>(
@@ -325,7 +323,7 @@ impl Walk {
             (rows, row): (usize, usize),
             out: &mut Buffer,
         ) -> Option<()> {
-            append(T::vec(out)?, rows * row, |out| {
+            append(out, rows * row, |out: &mut [std::mem::MaybeUninit<T>]| {
                 for first in (0..row).step_by(TURNED) {
                     for (r, out) in out.chunks_exact_mut(row).enumerate() {
                         for (i, o) in (first..row).zip(&mut out[first..row.min(first + TURNED)]) {
@@ -335,8 +333,7 @@ impl Walk {
                         }
                     }
                 }
-            });
-            Some(())
+            })
         }
         if self.access[operand] == Access::Panel {
             let (strides, &[.., many, row], [.., r, column]) = (&self.strides[operand], &self.dims[..], index) else { return None };

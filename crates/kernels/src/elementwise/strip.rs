@@ -49,6 +49,14 @@ macro_rules! strips {
             pub fn bytes(&self) -> u64 {
                 match self { $(Buffer::$v(x) => (x.capacity() * size_of::<$t>()) as u64,)* }
             }
+            /// Says that `n` more elements are written.
+            ///
+            /// # Safety
+            /// There is room for them, and each is written.
+            unsafe fn grow(&mut self, n: usize) {
+                // SAFETY: the caller's.
+                match self { $(Buffer::$v(x) => unsafe { x.set_len(x.len() + n) },)* }
+            }
             /// The number of elements.
             pub fn len(&self) -> usize {
                 match self { $(Buffer::$v(x) => x.len(),)* }
@@ -63,12 +71,6 @@ macro_rules! strips {
             }
         }
 
-        $(impl Element for $t {
-            fn of<'a>(strip: Strip<'a>) -> Option<&'a [Self]> { match strip { Strip::$v(x) => Some(x), _ => None } }
-            fn strip(elements: &[Self]) -> Strip<'_> { Strip::$v(elements) }
-            fn vec(buffer: &mut Buffer) -> Option<&mut Vec<Self>> { match buffer { Buffer::$v(x) => Some(x), _ => None } }
-        })*
-
         /// Runs `$body` with `$x` the vector of a buffer.
         macro_rules! with_buffer {
             ($buffer:expr, $x:ident => $body:expr) => { match $buffer { $($crate::elementwise::strip::Buffer::$v($x) => $body,)* } };
@@ -79,14 +81,64 @@ strips! { Bool bool; Int8 i8; Int16 i16; Int32 i32; Int64 i64; UInt8 u8; UInt16 
 Float32 f32; Float64 f64; Complex64 Complex32; Complex128 Complex64; }
 
 /// A type of elements of strips.
+///
+/// Unsigned integers also see the bits of other numbers of their width. Where a function does the same to the bits of both, one loop
+/// serves both, which halves what is compiled.
 pub(crate) trait Element: BlockElement {
     /// The elements of a strip of this type.
     fn of(strip: Strip<'_>) -> Option<&[Self]>;
     /// A strip of these elements.
     fn strip(elements: &[Self]) -> Strip<'_>;
-    /// The vector of a buffer of this type.
+    /// The vector of a buffer of this very type.
     fn vec(buffer: &mut Buffer) -> Option<&mut Vec<Self>>;
+    /// Room for `n` more elements in a buffer.
+    fn room(buffer: &mut Buffer, n: usize) -> Option<&mut [MaybeUninit<Self>]>;
 }
+
+/// Room for `n` more elements.
+fn room_of<T>(x: &mut Vec<T>, n: usize) -> &mut [MaybeUninit<T>] {
+    x.reserve(n);
+    &mut x.spare_capacity_mut()[..n]
+}
+
+/// Room for numbers as room for other numbers of the same width.
+fn as_bits<A: bytemuck::Pod, B: bytemuck::Pod>(room: &mut [MaybeUninit<A>]) -> &mut [MaybeUninit<B>] {
+    const { assert!(size_of::<A>() == size_of::<B>() && align_of::<A>() == align_of::<B>()) };
+    // SAFETY: both have the same size and alignment, and no bits that are not allowed.
+    unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), room.len()) }
+}
+
+macro_rules! elements {
+    ($($v:ident $t:ty $(, $bits:ident)*;)*) => {$(
+        impl Element for $t {
+            fn of(strip: Strip<'_>) -> Option<&[Self]> {
+                match strip {
+                    Strip::$v(x) => Some(x),
+                    $(Strip::$bits(x) => Some(bytemuck::cast_slice(x)),)*
+                    _ => None,
+                }
+            }
+            fn strip(elements: &[Self]) -> Strip<'_> {
+                Strip::$v(elements)
+            }
+            fn vec(buffer: &mut Buffer) -> Option<&mut Vec<Self>> {
+                match buffer {
+                    Buffer::$v(x) => Some(x),
+                    _ => None,
+                }
+            }
+            fn room(buffer: &mut Buffer, n: usize) -> Option<&mut [MaybeUninit<Self>]> {
+                match buffer {
+                    Buffer::$v(x) => Some(room_of(x, n)),
+                    $(Buffer::$bits(x) => Some(as_bits(room_of(x, n))),)*
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+elements! { Bool bool; Int8 i8; Int16 i16; Int32 i32; Int64 i64; UInt8 u8, Int8; UInt16 u16, Int16; UInt32 u32, Int32, Float32;
+UInt64 u64, Int64, Float64; Float32 f32; Float64 f64; Complex64 Complex32; Complex128 Complex64; }
 
 impl Default for Buffer {
     fn default() -> Self {
@@ -119,6 +171,7 @@ pub(crate) enum Found {
 
 /// A loop over strips of elements of these types with its functions, and the type that it makes.
 macro_rules! found {
+    ($run:ident::<$t:ty> -> $made:ty) => { Some(Found::Run($run::<$t>, <$made as $crate::BlockElement>::DTYPE)) };
     ($run:ident::<$($t:ty),*> -> $made:ty: $($f:expr),+) => {
         Some(Found::Run(|ins, n, out| $run::<$($t),*>(ins, n, out, $($f),+), <$made as $crate::BlockElement>::DTYPE))
     };
@@ -150,15 +203,13 @@ pub(super) use of_dtype;
 
 /// Appends `n` elements that `write` writes, all of them.
 #[inline(always)]
-pub(super) fn append<T: Element>(out: &mut Vec<T>, n: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) {
-    out.reserve(n);
-    let room = &mut out.spare_capacity_mut()[..n];
-    write(room);
-    let len = out.len() + n;
+pub(super) fn append<T: Element>(out: &mut Buffer, n: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Option<()> {
+    write(T::room(out, n)?);
     // SAFETY: there is room for `n` more elements, and `write` (the maps below, the functions of `chunkwise_math` and the gather of a
     // program) goes over the whole slice and writes each. Zeroing first would write every output twice: a sum of two blocks in the
     // second-level cache took 1.3 times as long.
-    unsafe { out.set_len(len) };
+    unsafe { out.grow(n) };
+    Some(())
 }
 
 struct Map1<'a, A, B, F> {
@@ -254,16 +305,14 @@ impl<T: Copy> Loop for Select<'_, T> {
 /// `f` of every element.
 #[inline(always)]
 pub(crate) fn map1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
-    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
-    append(out, n, |out| dispatch(Map1 { a, out, f }));
-    Some(())
+    let a = A::of(*ins.first()?)?.get(..n)?;
+    append(out, n, |out: &mut [MaybeUninit<B>]| dispatch(Map1 { a, out, f }))
 }
 
 /// `f` of every element, compiled for the baseline only: for functions that call the standard library.
-pub(super) fn plain1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
-    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, B::vec(out)?);
-    append(out, n, |out| Map1 { a, out, f }.run());
-    Some(())
+pub(crate) fn plain1<A: Element, B: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A) -> B) -> Option<()> {
+    let a = A::of(*ins.first()?)?.get(..n)?;
+    append(out, n, |out: &mut [MaybeUninit<B>]| Map1 { a, out, f }.run())
 }
 
 /// The strips of a function of two inputs.
@@ -275,9 +324,8 @@ fn two<'a, A: Element, B: Element>(ins: &[Strip<'a>], n: usize) -> Option<(&'a [
 /// `f` of every pair of elements.
 #[inline(always)]
 pub(super) fn map2<A: Element, B: Element, C: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: impl Fn(A, B) -> C) -> Option<()> {
-    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
-    append(out, n, |out| dispatch(Map2 { a, b, out, f }));
-    Some(())
+    let (a, b) = two(ins, n)?;
+    append(out, n, |out: &mut [MaybeUninit<C>]| dispatch(Map2 { a, b, out, f }))
 }
 
 /// `f` of every pair of elements, and `rare` where `f` says that it does not hold.
@@ -289,9 +337,8 @@ pub(super) fn checked2<A: Element, C: Element>(
     f: impl Fn(A, A) -> (C, bool),
     rare: impl Fn(A, A) -> C,
 ) -> Option<()> {
-    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
-    append(out, n, |out| dispatch(Checked2 { a, b, out, f, rare }));
-    Some(())
+    let (a, b) = two(ins, n)?;
+    append(out, n, |out: &mut [MaybeUninit<C>]| dispatch(Checked2 { a, b, out, f, rare }))
 }
 
 /// `f` of every element, and `rare` where `f` says that it does not hold.
@@ -303,9 +350,8 @@ pub(super) fn checked1<A: Element, C: Element>(
     f: impl Fn(A) -> (C, bool),
     rare: impl Fn(A) -> C,
 ) -> Option<()> {
-    let (a, out) = (A::of(*ins.first()?)?.get(..n)?, C::vec(out)?);
-    append(out, n, |out| dispatch(Checked2 { a, b: a, out, f: |x, _| f(x), rare: |x, _| rare(x) }));
-    Some(())
+    let a = A::of(*ins.first()?)?.get(..n)?;
+    append(out, n, |out: &mut [MaybeUninit<C>]| dispatch(Checked2 { a, b: a, out, f: |x, _| f(x), rare: |x, _| rare(x) }))
 }
 
 /// As [`map2`], compiled for the baseline only.
@@ -315,35 +361,40 @@ pub(super) fn plain2<A: Element, B: Element, C: Element>(
     out: &mut Buffer,
     f: impl Fn(A, B) -> C,
 ) -> Option<()> {
-    let ((a, b), out) = (two(ins, n)?, C::vec(out)?);
-    append(out, n, |out| Map2 { a, b, out, f }.run());
-    Some(())
+    let (a, b) = two(ins, n)?;
+    append(out, n, |out: &mut [MaybeUninit<C>]| Map2 { a, b, out, f }.run())
 }
 
 /// The second input where the first is true, else the third.
 pub(super) fn select<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
     let &[c, a, b] = ins else { return None };
-    let (c, a, b, out) = (bool::of(c)?.get(..n)?, T::of(a)?.get(..n)?, T::of(b)?.get(..n)?, T::vec(out)?);
-    append(out, n, |out| dispatch(Select { c, a, b, out }));
-    Some(())
+    let (c, a, b) = (bool::of(c)?.get(..n)?, T::of(a)?.get(..n)?, T::of(b)?.get(..n)?);
+    append(out, n, |out| dispatch(Select { c, a, b, out }))
+}
+
+/// The same function with its two inputs exchanged.
+#[inline(always)]
+pub(super) fn exchanged(run: StripFn, ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    let &[a, b] = ins else { return None };
+    run(&[b, a], n, out)
 }
 
 /// The first input.
-pub(super) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
-    T::vec(out)?.extend_from_slice(T::of(*ins.first()?)?.get(..n)?);
-    Some(())
+pub(crate) fn copy<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    let a = T::of(*ins.first()?)?.get(..n)?;
+    append(out, n, |out| {
+        out.write_copy_of_slice(a);
+    })
 }
 
 /// A function over slices.
 pub(super) fn slices1<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], Out<'_, T>)) -> Option<()> {
-    let (a, out) = (T::of(*ins.first()?)?.get(..n)?, T::vec(out)?);
-    append(out, n, |out| f(a, Out::from(out)));
-    Some(())
+    let a = T::of(*ins.first()?)?.get(..n)?;
+    append(out, n, |out| f(a, Out::from(out)))
 }
 
 /// A function over pairs of slices.
 pub(super) fn slices2<T: Element>(ins: &[Strip<'_>], n: usize, out: &mut Buffer, f: fn(&[T], &[T], Out<'_, T>)) -> Option<()> {
-    let ((a, b), out) = (two(ins, n)?, T::vec(out)?);
-    append(out, n, |out| f(a, b, Out::from(out)));
-    Some(())
+    let (a, b) = two(ins, n)?;
+    append(out, n, |out| f(a, b, Out::from(out)))
 }

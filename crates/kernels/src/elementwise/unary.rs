@@ -1,7 +1,7 @@
 //! Functions of one input.
 
 use super::numeric::{Cplx, Int, RealMath, Squares};
-use super::strip::{Found, checked1, found, map1, of_dtype, plain1};
+use super::strip::{Buffer, Element, Found, Strip, checked1, found, map1, of_dtype, plain1};
 use super::{ElementOp, complex, complex_limits, math};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
@@ -31,39 +31,52 @@ fn of_bool(op: ElementOp) -> Option<Found> {
     match op {
         Abs | Real | Ceil | Floor | Trunc | Round => Some(Found::Same),
         LogicalNot | BitwiseInvert => fast!(bool => bool: |x| !x),
-        Imag | Isinf | Isnan => fast!(bool => bool: |_| false),
-        Isfinite => fast!(bool => bool: |_| true),
+        Imag | Isinf | Isnan => plain!(bool => bool: |_| false),
+        Isfinite => plain!(bool => bool: |_| true),
         _ => None,
     }
 }
 
+fn negative<T: Element + Int>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map1::<T, T>(ins, n, out, Int::negated)
+}
+
+fn square<T: Element + Int>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map1::<T, T>(ins, n, out, Int::squared)
+}
+
+fn inverted<T: Element + std::ops::Not<Output = T>>(ins: &[Strip<'_>], n: usize, out: &mut Buffer) -> Option<()> {
+    map1::<T, T>(ins, n, out, |x| !x)
+}
+
 macro_rules! integer {
-    ($name:ident, $t:ident) => {
+    ($name:ident, $t:ident, $u:ident) => {
         fn $name(op: ElementOp) -> Option<Found> {
             use ElementOp::*;
             match op {
                 Conj | Positive | Real | Ceil | Floor | Trunc | Round => Some(Found::Same),
                 Abs => fast!($t => $t: Int::magnitude),
-                Negative => fast!($t => $t: $t::wrapping_neg),
+                // The same of numbers with a sign and without one.
+                Negative => found!(negative::<$u> -> $t),
+                Square => found!(square::<$u> -> $t),
+                BitwiseInvert => found!(inverted::<$u> -> $t),
                 Sign => fast!($t => $t: Int::sign),
-                Square => fast!($t => $t: |x: $t| x.wrapping_mul(x)),
-                BitwiseInvert => fast!($t => $t: |x: $t| !x),
-                Imag => fast!($t => $t: |_| 0 as $t),
-                Isinf | Isnan => fast!($t => bool: |_| false),
-                Isfinite => fast!($t => bool: |_| true),
+                Imag => plain!($t => $t: |_| 0 as $t),
+                Isinf | Isnan => plain!($t => bool: |_| false),
+                Isfinite => plain!($t => bool: |_| true),
                 _ => None,
             }
         }
     };
 }
-integer!(of_i8, i8);
-integer!(of_i16, i16);
-integer!(of_i32, i32);
-integer!(of_i64, i64);
-integer!(of_u8, u8);
-integer!(of_u16, u16);
-integer!(of_u32, u32);
-integer!(of_u64, u64);
+integer!(of_i8, i8, u8);
+integer!(of_i16, i16, u16);
+integer!(of_i32, i32, u32);
+integer!(of_i64, i64, u64);
+integer!(of_u8, u8, u8);
+integer!(of_u16, u16, u16);
+integer!(of_u32, u32, u32);
+integer!(of_u64, u64, u64);
 
 macro_rules! float {
     ($name:ident, $t:ident) => {
@@ -74,7 +87,7 @@ macro_rules! float {
                 E::Abs => fast!($t => $t: $t::abs),
                 E::Ceil => fast!($t => $t: $t::ceil),
                 E::Floor => fast!($t => $t: $t::floor),
-                E::Imag => fast!($t => $t: |_| 0.0 as $t),
+                E::Imag => plain!($t => $t: |_| 0.0 as $t),
                 E::Isfinite => fast!($t => bool: |x: $t| x.is_finite()),
                 E::Isinf => fast!($t => bool: |x: $t| x.is_infinite()),
                 E::Isnan => fast!($t => bool: |x: $t| x.is_nan()),

@@ -10,6 +10,7 @@ mod lanes;
 mod moments;
 mod products;
 mod reducers;
+mod sink;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walk;
@@ -28,6 +29,7 @@ use moments::Moment;
 pub(crate) use moments::{Mean, Moments};
 use reducers::Arg;
 pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
+pub(crate) use sink::{Accumulators, Sink};
 pub(crate) use walk::{Target, walk};
 
 /// A reduction.
@@ -104,6 +106,15 @@ impl ReduceOp {
             ReduceOp::Min | ReduceOp::Max => Ok(input),
             ReduceOp::ArgMin | ReduceOp::ArgMax => Ok(DType::Int64),
             ReduceOp::Moments { .. } => Ok(DType::Float64),
+        }
+    }
+
+    /// The same reduction of elements of this dtype, without leaving NaN out where there is none.
+    pub(crate) fn on(self, input: DType) -> ReduceOp {
+        match self {
+            ReduceOp::Mean { .. } if !input.is_inexact() => ReduceOp::Mean { skip_nan: false },
+            ReduceOp::Moments { .. } if !input.is_inexact() => ReduceOp::Moments { skip_nan: false },
+            other => other,
         }
     }
 
@@ -276,21 +287,22 @@ const EMITTED: usize = 1 << 14;
 
 /// The output block from accumulators in C order, converted a little at a time: beside the accumulators only the block is in memory.
 pub(crate) fn emit<R: Reducer>(acc: &[R::Acc], shape: &Shape) -> Block {
-    emit_with(acc, R::WIDTH, shape, R::emit)
+    emit_with(acc.len(), R::WIDTH, shape, &mut |some, out| acc[some].iter().for_each(|a| R::emit(a, out)))
 }
 
-/// As [`emit`], where a function makes `width` elements of each accumulator, one after another.
-pub(crate) fn emit_with<A, O: BlockElement>(acc: &[A], width: usize, shape: &Shape, mut each: impl FnMut(&A, &mut Vec<O>)) -> Block {
+/// As [`emit`], where a function appends `width` elements for each accumulator of a range. The ranges come in order.
+pub(crate) fn emit_with<O: BlockElement>(n: usize, width: usize, shape: &Shape, some: &mut dyn FnMut(Range<usize>, &mut Vec<O>)) -> Block {
     let out = if O::DTYPE == shape.dtype {
-        let mut data = Vec::with_capacity(acc.len() * width);
-        acc.iter().for_each(|a| each(a, &mut data));
+        let mut data = Vec::with_capacity(n * width);
+        some(0..n, &mut data);
         O::wrap(from_vec(&shape.full, data))
     } else {
-        let flat = [(acc.len() * width) as u64];
+        let flat = [(n * width) as u64];
         let mut whole = Block::zeros(shape.dtype, &flat);
-        for (k, some) in acc.chunks(EMITTED).enumerate() {
-            let mut data = Vec::with_capacity(some.len() * width);
-            some.iter().for_each(|a| each(a, &mut data));
+        for (k, first) in (0..n).step_by(EMITTED).enumerate() {
+            let range = first..n.min(first + EMITTED);
+            let mut data = Vec::with_capacity(range.len() * width);
+            some(range, &mut data);
             let region = Region::new([(k * EMITTED * width) as u64], [data.len() as u64]);
             let piece = O::wrap(from_vec(&region.shape, data));
             whole.assign(&region, &crate::cast(&piece, shape.dtype));
@@ -316,6 +328,17 @@ pub(crate) fn elements<T: BlockElement>(part: &Part, op: ReduceOp) -> Result<Arr
     Ok(a.view())
 }
 
+/// Reduces parts into the accumulators of a layout.
+fn fold_parts<T: BlockElement>(op: ReduceOp, layout: &Layout, parts: &[Part], sink: &mut dyn Sink<T>) -> Result<(), KernelError> {
+    for part in parts {
+        let view = elements::<T>(part, op)?;
+        for piece in layout.pieces(&part.region) {
+            walk(cut(view.view(), &piece.range), piece.to, sink);
+        }
+    }
+    Ok(())
+}
+
 /// A reduction under way.
 struct Folding<R: Reducer> {
     op: ReduceOp,
@@ -326,13 +349,7 @@ struct Folding<R: Reducer> {
 
 impl<R: Reducer> Fold for Folding<R> {
     fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError> {
-        for part in parts {
-            let view = elements::<R::In>(part, self.op)?;
-            for piece in self.layout.pieces(&part.region) {
-                walk::<R>(cut(view.view(), &piece.range), piece.to, &mut self.acc);
-            }
-        }
-        Ok(())
+        fold_parts(self.op, &self.layout, parts, &mut Accumulators::<R>(&mut self.acc))
     }
     fn finish(self: Box<Self>) -> Result<Block, KernelError> {
         Ok(emit::<R>(&self.acc, &self.shape))
@@ -428,6 +445,31 @@ macro_rules! with_real {
 }
 pub(crate) use with_real;
 
+/// Runs `$body` with `$T` the element type of a dtype of floats or complex numbers.
+macro_rules! with_inexact {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Float32 => {
+                type $T = f32;
+                $body
+            }
+            DType::Complex64 => {
+                type $T = num_complex::Complex32;
+                $body
+            }
+            DType::Complex128 => {
+                type $T = num_complex::Complex64;
+                $body
+            }
+            _ => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_inexact;
+
 /// An accumulator of a region of the output.
 pub(crate) fn start(
     function: &ReduceOp,
@@ -494,6 +536,8 @@ pub(crate) fn start(
         Ok(Box::new(Folding::<R> { op, layout, acc, shape }))
     }
     let dtype = input.dtype;
+    // Without NaN there is nothing to leave out: integers have no loops of their own for that.
+    let op = op.on(dtype);
     match op {
         ReduceOp::Sum => crate::with_dtype!(dtype, T => boxed::<Sum<T>>(op, layout, shape)),
         ReduceOp::Prod => crate::with_dtype!(dtype, T => boxed::<Prod<T>>(op, layout, shape)),
@@ -505,9 +549,12 @@ pub(crate) fn start(
         ReduceOp::ArgMin => with_real!(op, dtype, T => boxed::<Arg<T, false>>(op, layout, shape)),
         ReduceOp::ArgMax => with_real!(op, dtype, T => boxed::<Arg<T, true>>(op, layout, shape)),
         ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(op, layout, shape)),
-        ReduceOp::Moments { skip_nan: true } => with_real!(op, dtype, T => boxed::<Moments<T, true>>(op, layout, shape)),
+        ReduceOp::Moments { skip_nan: true } => match dtype {
+            DType::Float32 => boxed::<Moments<f32, true>>(op, layout, shape),
+            _ => boxed::<Moments<f64, true>>(op, layout, shape),
+        },
         ReduceOp::Mean { skip_nan: false } => crate::with_dtype!(dtype, T => boxed::<Mean<T, false>>(op, layout, shape)),
-        ReduceOp::Mean { skip_nan: true } => crate::with_dtype!(dtype, T => boxed::<Mean<T, true>>(op, layout, shape)),
+        ReduceOp::Mean { skip_nan: true } => with_inexact!(dtype, T => boxed::<Mean<T, true>>(op, layout, shape)),
         ReduceOp::MergeMoments => {
             let acc = vec![Moment::default(); layout.keep.volume() as usize];
             Ok(Box::new(Merging { layout, acc, shape }))
