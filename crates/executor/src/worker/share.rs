@@ -157,8 +157,7 @@ impl Clock {
     }
 }
 
-/// Runs a share of a stage. What the tasks need must be there: they are of a stage whose inputs are done. `tell` sees every answer that goes
-/// to the reports.
+/// Runs a share of a stage. The inputs of the stage must be done. `tell` sees every answer that goes to the reports.
 ///
 /// # Errors
 /// When there is no such share, or reports cannot be stored.
@@ -185,7 +184,7 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     let threads = share.threads.unwrap_or(worker.threads).max(1);
     let mut pool = Pool::new(worker, threads, share.timeout);
     let mut clock = Clock { until: share.until, longest: Duration::ZERO };
-    // Only so many of them wait in the pool that ten million take no memory.
+    // Only a few of them are in the pool at a time, so that ten million tasks take no memory.
     let mut rest = part_of(ranges, index, size);
     let mut worst = Exit::Done;
     let mut note = |answers: Vec<Answer>, reports: &mut Reports<'_>, longest: &mut Duration| {
@@ -221,7 +220,7 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     reports.flush()?;
     let (stored, hangs) = (reports.stored, pool.hangs());
     if hangs {
-        // A thread that hangs is not waited for.
+        // A hanging thread is not waited for.
         std::mem::forget(pool);
     }
     Ok(Shared { exit: worst, stored, hangs })
