@@ -1,7 +1,7 @@
 """Chunkwise beside loops in C that do the least, and on one thread and on two: whole processes in turn, medians of
 times and of each turn's ratios.
 
-    python benches/loops.py [--only reading decoding alone threads tiny] [--gigabytes 4] [--turns 9] [--markdown docs/benchmarks.md]
+    python benches/loops.py [--only reading decoding alone threads tiny] [--gigabytes 4] [--turns 9] [--markdown docs/design/performance.md]
 
 `reading`: the mean of raw chunks beside loops that read the same files, and that add them up as well. `decoding`: the
 same of zstd chunks, beside a loop that reads and decodes them. `alone`: one large chunk, which

@@ -135,11 +135,11 @@ def markdown(table, command):
     yield ""
     yield f"Written by `{command}` on {datetime.date.today()}, NumPy {np.__version__}: do not edit."
     yield ""
-    yield ("The time of one operation on a warm block of 8 MB over that of NumPy, on one thread, of the fastest runs of both, or where that is above "
-           "1.02 the median of pairs of runs; below 1 Chunkwise is faster, above 1.1 the figure is bold. Both allocate their output in every run, "
-           "each with its own allocator: that of the command keeps large blocks, so that the casts to wider dtypes, whose outputs NumPy has mapped anew, are faster by the page faults. "
-           "Empty cells are functions that the dtype or NumPy does not have. Integers are between 1 and 100, floats and parts of complex numbers "
-           "between 0.1 and 0.9 (0.6 and 1.4 for products, which are not denormal then), bools either.")
+    yield ("Each figure is the time of one operation on a warm block of 8 MB, divided by that of NumPy, on one thread. Below 1 Chunkwise is faster; above 1.1 the figure is bold. "
+           "It is the ratio of the fastest runs of both or, if that is above 1.02, the median of the ratios of pairs of runs. Both programs allocate their output in every run, "
+           "each with its own allocator. The allocator of the command keeps large blocks, and NumPy maps the outputs of casts to wider dtypes anew, so these casts are faster by the page faults. "
+           "A cell is empty if the dtype or NumPy does not have the function. Integers are between 1 and 100, floats and parts of complex numbers "
+           "between 0.1 and 0.9 (for products between 0.6 and 1.4, so that they are not denormal), and bools are false or true.")
     yield ""
     yield (f"Of {len(table)} cases {np.sum(ratios > 1.1)} are slower than NumPy by more than a tenth and {np.sum(ratios > 1.0)} at all; "
            f"the geometric mean of the ratios is {np.exp(np.log(ratios).mean()):.2f}.")

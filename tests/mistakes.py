@@ -69,9 +69,9 @@ MISTAKES = [
         "Put two spaces before `y`, so that it is in `arrays`.",
         file="inputs:\n  ds: weather.zarr\narrays:\ny: ds.pr + 1\noutputs:\n  out.zarr/y: y\n",
     ),
-    Mistake("A quote that is missing", ["not closed", 'closing "', "p.yaml:4"], 'Write `ds["air temp"]`.', expr='ds["air temp] + 1'),
+    Mistake("A missing quote", ["not closed", 'closing "', "p.yaml:4"], 'Write `ds["air temp"]`.', expr='ds["air temp] + 1'),
     Mistake(
-        "An axis that is not there",
+        "An axis that does not exist",
         ["axis 3", "3 axes", "p.yaml:4:23"],
         'Axes count from 0; or name the dimension: `dim="lon"`.',
         expr="mean(ds.pr, axis=3)",
@@ -89,9 +89,9 @@ MISTAKES = [
         "Choose another store for the output.",
         outputs="  weather.zarr/pr: y\n",
     ),
-    Mistake("Too little memory", ["68.0 MB", "at least 70 MB"], "Allow what the message says, or more.", memory="68MB"),
+    Mistake("Too little memory", ["68.0 MB", "at least 70 MB"], "Allow as much as the message says, or more.", memory="68MB"),
     Mistake("A NetCDF file as input", ["NetCDF", "xarray.open_dataset", "to_zarr"], "Convert it once, as the message says.", source="rain.nc"),
-    Mistake("A folder that is no store", ["zarr.json", "holds notes.txt"], "Name the Zarr store.", source="folder"),
+    Mistake("A folder that is not a store", ["zarr.json", "holds notes.txt"], "Name the Zarr store.", source="folder"),
     Mistake(
         "A date in another order",
         ["06/15/2000", "2019-06-15", "'time'"],
@@ -105,7 +105,7 @@ MISTAKES = [
         expr="ds.pr[time=2000-06]",
     ),
     Mistake("An index that is out of range", ["5000", "axis 0", "length 400"], "Indices go from 0 to 399, or from -400 to -1.", expr="ds.pr[5000]"),
-    Mistake("A label that is not there", ["12.3", "from 85 to -85", "nearest(12.3)"], "Write `ds.pr[lat=nearest(12.3)]`.", expr="ds.pr[lat=12.3]"),
+    Mistake("A label that does not exist", ["12.3", "from 85 to -85", "nearest(12.3)"], "Write `ds.pr[lat=nearest(12.3)]`.", expr="ds.pr[lat=12.3]"),
     Mistake(
         "A number that the dtype does not hold",
         ["300", "int8", "-128 to 127", "astype"],
@@ -139,7 +139,7 @@ MISTAKES = [
     Mistake(
         "A division of numbers by zero",
         ["division by zero", "inf or nan", "p.yaml:4"],
-        "Write `inf`. Of arrays the result is infinite or NaN.",
+        "Write `inf`. For arrays, the result is infinite or NaN.",
         expr="ds.pr * (1 / 0)",
     ),
     Mistake(
@@ -161,13 +161,13 @@ MISTAKES = [
         file="inputs:\n  ds: weather.zarr\narrays:\n  a: b + 1\n  b: a + 1\noutputs:\n  out.zarr/a: a\n",
     ),
     Mistake(
-        "An option that is not there",
+        "An option that does not exist",
         ["--overwite", "--overwrite"],
         "Write `--overwrite`; `chunkwise run --help` lists the options.",
         args=["--overwite"],
     ),
     Mistake(
-        "Two dimensions that are no list",
+        "Two dimensions that are not in a list",
         ["'keepdims'", "a list", 'dim=["lat", "lon"]', "p.yaml:4:"],
         'Write `dim=["time", "lat"]`.',
         expr='mean(ds.pr, "time", "lat")',
@@ -175,7 +175,7 @@ MISTAKES = [
     Mistake(
         "A misspelt argument",
         ["'dims'", "'dim'", "mean(x, dim=None"],
-        "Write `dim`; `chunkwise functions mean` says how the function is called.",
+        "Write `dim`; `chunkwise functions mean` shows how to call the function.",
         expr='mean(ds.pr, dims="time")',
     ),
     Mistake(
@@ -195,7 +195,7 @@ MISTAKES = [
     Mistake(
         "Periods of times in reverse",
         ["'time' does not ascend", "isel(x, time=::-1)"],
-        "Turn the array round first.",
+        "Reverse the array first.",
         expr='resample_mean(ds.pr[::-1], time="1M")',
     ),
     Mistake(
@@ -219,7 +219,7 @@ MISTAKES = [
     Mistake(
         "A pipeline without outputs",
         ["no outputs", "out.zarr/mean: mean(x)", "p.yaml:4"],
-        "Name what is to be written.",
+        "Name at least one output.",
         file="inputs:\n  ds: weather.zarr\narrays:\n  y: ds.pr + 1\n",
     ),
     Mistake(
@@ -260,10 +260,10 @@ def page(outputs):
     """The page, of the mistakes and what each printed."""
     parts = [
         "# Mistakes, and what is printed\n",
-        "Written by `python tests/mistakes.py`: do not edit; `tests/e2e/test_mistakes.py` compares it with what the command prints.",
+        "Written by `python tests/mistakes.py`: do not edit; `tests/e2e/test_mistakes.py` compares it with the output of the command.",
         "The pipelines read `weather.zarr` in `/data`, with the variables `air temp`, `u` and `pr` of 400 days on 18 latitudes from",
         "north to south and 24 longitudes. Each of them is refused before anything is computed or written. The exit code is 2:",
-        "nothing was done, and the fix is in what was asked for.\n",
+        "nothing was done. Below each message is the fix.\n",
     ]
     for number, (mistake, output) in enumerate(zip(MISTAKES, outputs, strict=True), 1):
         code = "" if mistake.code == 2 else f" (exit code {mistake.code})"

@@ -18,20 +18,20 @@ FIXED = {
     "test_a_worker_that_is_told_to_stop": None,
     "test_options_are_checked": EXECUTORS,
 }
-PIPE = "answers come over a pipe; one that is none ends the worker"
+PIPE = "answers come over a pipe; an invalid one ends the worker"
 # Why an executor has no test of its own.
 WHY = {
     "test_a_straggler_gets_a_second_copy": {"threads": "no copies"},
     "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_driver_kills_a_worker_for_its_memory": {"threads": "the driver is the worker"}
-    | {e: "the engine's affair" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")},
-    "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "the command's affair: it sees signal 9"},
+    | {e: "up to the engine" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")},
+    "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "up to the command: it sees signal 9"},
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]} | {"lambda": "no image"},
     "test_workers_that_do_not_start": {"threads": "no workers", "kubernetes": "the image, below", "aws-batch": "the image, below"},
     "test_nobody_is_left_behind": {"threads": "no workers"},
-    "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE, "lambda": "a row below; what a function answers is believed"},
+    "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE, "lambda": "a row below; the answer of a function is believed"},
     "test_reports_that_come_twice": {"threads": "no reports", "processes": "attempts have numbers"},
     "test_an_input_that_workers_do_not_see": {"threads": "the driver is the worker", "lambda": "no folders"},
     "test_a_full_disk": {"lambda": "no disk"},

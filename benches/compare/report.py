@@ -62,7 +62,7 @@ def markdown(document, plot, target):
     others = [p for p in peers if p not in ("chunkwise", "cubed", "dask", "numpy")]
     text = [
         f"{document['processor']}, {options['threads']} threads, inputs of {options['gigabytes']:g} GB in the page cache, {document['date']}."
-        f" Median of up to {options['repeat']} whole processes, all peers in turn; who has used {options['slow']:g} s is not run again"
+        f" Median of up to {options['repeat']} whole processes, all peers in turn; a peer that has used {options['slow']:g} s is not run again"
         " (the number of runs is in the second table). Chunkwise has"
         f" `--allowed-mem {options['allowed_mem']}`, Cubed that much for each worker; the others have no limit but"
         " 12 GB. Wall time, and in brackets its ratio to the limit of this machine; bold is the fastest.",
@@ -127,7 +127,7 @@ def markdown(document, plot, target):
         if line["floor"]
     ]
     text += [
-        "The limits and their parts, those of the turn where the limit was least; and the median of Chunkwise's times over the limit of the same turn:",
+        "The limits and their parts, from the turn where the limit was least. The last column is the median of Chunkwise's times over the limit of the same turn:",
         "",
         *table(["workload", *(name for _, name in parts), "sum", "Chunkwise / limit, turn by turn"], rows),
     ]
@@ -144,7 +144,7 @@ def markdown(document, plot, target):
     started = ", ".join(
         f"{NAMES.get(p.split()[0], p)}{' distributed' if ' ' in p else ''} {seconds(s)}" for p, s in document["starts"].items()
     )
-    text += [f"Contained in every wall time, a process that only imports its peer: {started}.", ""]
+    text += [f"Every wall time includes starting the process and importing the peer: {started}.", ""]
     text += ["Versions: " + ", ".join(f"{name} {version}" for name, version in document["versions"].items()) + ".", ""]
     return "\n".join(text)
 

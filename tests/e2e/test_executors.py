@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 @pytest.mark.parametrize("executor", ALL)
 def test_the_same_bytes_on_every_executor(tmp_path, on, reference, executor):
-    """Nothing: the same bytes as on one thread, whole by their checksums, within the memory, and no intermediate is left."""
+    """Nothing: the same bytes as on one thread, the checksums are right, memory stays within the limit, and no intermediate is left."""
     args, env = on(executor)
     with Run("run", prepare(tmp_path), *args, "--json", env=env) as run:
         run.ok()
@@ -150,7 +150,7 @@ def test_a_straggler_gets_a_second_copy(tmp_path, on, remote, single, executor):
 
 @pytest.mark.parametrize("executor", ["processes", "command", *ENGINES])
 def test_a_worker_that_is_killed(tmp_path, on, remote, single, executor):
-    """Workers are killed (signal 9): that is what is said, and their tasks are run by others."""
+    """Workers are killed (signal 9): the message says so, and other workers run their tasks."""
     args, env = on(executor)
     path = remote.prepare(tmp_path, single=True)
     remote.hang()
@@ -165,7 +165,7 @@ def test_a_worker_that_is_killed(tmp_path, on, remote, single, executor):
 
 @pytest.mark.parametrize("executor", ["processes", *ENGINES])
 def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
-    """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
+    """The kernel kills a worker for its memory: the message says so, with the projection; the task is tried once more, alone; with more memory the run goes on."""
     args, env = on(executor)
     path = prepare(tmp_path, side=400, count=12)
     little = [*args, "--executor-option", "mem=12MB"]
@@ -206,7 +206,7 @@ def test_a_driver_kills_a_worker_for_its_memory(tmp_path, on, remote, single, ex
 
 @pytest.mark.parametrize("executor", ["processes", "command", "slurm"])
 def test_workers_that_do_not_start(tmp_path, on, executor):
-    """The program of the workers is missing, ends at once, or is another one: the run stops and says so."""
+    """The program of the workers is missing, ends at once, or is a wrong one: the run stops and says so."""
     words = ["cannot be started", "workers do not start", "it said what no worker says"]
     if executor != "processes":
         # What a shell says of a program that is not there; false ends so, too, and whoever ends well has to leave a report.
@@ -242,7 +242,7 @@ def test_nobody_is_left_behind(tmp_path, on):
 
 @pytest.mark.parametrize("executor", ["command", *ENGINES])
 def test_a_worker_without_network(tmp_path, through, remote, single, executor):
-    """A worker has no network: it cannot read, and says so or ends; its tasks are run by others."""
+    """A worker has no network: it cannot read, and says so or ends; other workers run its tasks."""
     path = remote.prepare(tmp_path, single=True)
     args, env = through(executor, NO_NETWORK)
     with Run("run", path, *args, env={**env, **remote.env}) as run:
@@ -286,7 +286,7 @@ UNTRUE = (
     ids=["truncated", "untrue", "empty"],
 )  # fmt: skip
 def test_a_report_that_is_wrong(tmp_path, through, reference, lie, said, executor):
-    """The report of a worker is cut off, empty, or names chunks that are not there: the task counts as not done, and is run again."""
+    """The report of a worker is cut off, empty, or names missing chunks: the task counts as not done, and is run again."""
     path = prepare(tmp_path)
     plan = json.loads(path.read_text())
     array = plan["stages"][0]["outputs"][0]["array"]
@@ -398,7 +398,7 @@ def test_an_input_that_changes(tmp_path, on, passing, single, executor):
 
 @pytest.mark.parametrize("executor", ["processes", "command", *ENGINES])
 def test_an_input_that_workers_do_not_see(tmp_path, through, single, executor):
-    """The folder of the input is another one where workers run: no chunk is taken for empty, and the run stops and says so."""
+    """Workers see another folder in the place of the input: no chunk is taken for empty, and the run stops and says so."""
     args, env = through(executor, NOT_MOUNTED)
     path = prepare(tmp_path, single=True)
     with Run("run", path, *args, env=env) as run:
@@ -495,7 +495,7 @@ def test_exit_codes_of_a_worker(tmp_path):
 
 
 def test_a_worker_that_is_told_to_stop(tmp_path, remote):
-    """A worker is terminated while a task hangs: it hands back what is not done, and ends."""
+    """A worker is terminated while a task hangs: it hands back unfinished tasks, and ends."""
     url = remote.prepare(tmp_path, single=True)
     remote.hang()
     with Run("worker", "--plan", url, "--stage", 0, "--name", "me", env=remote.env) as worker:
@@ -547,7 +547,7 @@ WRONG = [
     [*WRONG, *((e, {k: "x"}, f"'{k}' cannot be set in a pipeline") for e, keys in PRIVATE.items() for k in keys), ("processes", {"processes": 1}, None)],
 )  # fmt: skip
 def test_options_are_checked(tmp_path, name, given, word):
-    """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
+    """Options are wrong, or a pipeline names a program: the run is refused before it starts, with the valid options."""
     if isinstance(given, list):
         path = write_pipeline(tmp_path, {}, {"x": "arange(0, 4)"}, {"out.zarr/x": "x"})
         chunkwise("run", path, "--executor", name, *(w for o in given for w in ("--executor-option", o))).failed(word)

@@ -29,7 +29,7 @@ def settle(request, executor):
 
 @pytest.mark.parametrize("executor", ALL)
 def test_an_output_that_is_an_input(tmp_path, on, executor):
-    """An output is the input by another name, and is to be overwritten: the run stops before it touches anything."""
+    """An output is the input under another name, and is to be overwritten: the run stops before it touches anything."""
     args, env = on(executor)
     path = prepare(tmp_path, single=True)
     before = files(tmp_path / "in.zarr")
@@ -74,7 +74,7 @@ def test_another_run_with_the_same_output(tmp_path, on, remote, single, executor
 
 @pytest.mark.parametrize("executor", ALL)
 def test_what_a_killed_run_has_left_is_cleaned(tmp_path, on, remote, request, executor):
-    """The driver is killed, and `clean` is called: what the run has left in the work directory goes, and nothing else; a run that runs stays."""
+    """The driver is killed, and `clean` is called: the remains of the run in the work directory are removed, and nothing else; a run that is running stays."""
     args, env = on(executor)
     path, work = remote.prepare(tmp_path), tmp_path / "work"
     # Of somebody else, and much like a run.
@@ -102,7 +102,7 @@ def test_what_a_killed_run_has_left_is_cleaned(tmp_path, on, remote, request, ex
 
 @pytest.mark.parametrize("executor", ALL)
 def test_a_work_directory_that_leads_elsewhere(tmp_path, on, executor):
-    """The default work directory is a link, or belongs to somebody else: the run stops, and nothing changes there."""
+    """The default work directory is a link, or belongs to another user: the run stops, and nothing changes there."""
     args, env = on(executor)
     write_array(tmp_path / "in.zarr", [[1.0, 2.0], [3.0, 4.0]], (1, 2))
     path = tmp_path / "pipeline.json"
@@ -127,7 +127,7 @@ def test_a_work_directory_that_leads_elsewhere(tmp_path, on, executor):
 
 @pytest.mark.parametrize("executor", ALL)
 def test_a_pipeline_that_leads_keys_away(tmp_path, on, executor):
-    """A pipeline or plan sends what it writes to a server of its own choice, or with other keys: it is refused, and that server sees nothing."""
+    """A pipeline or plan sends its output to a server of its own choice, or with other keys: it is refused, and that server sees nothing."""
     args, env = on(executor)
     env = {**env, "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SESSION_TOKEN": "IQoJEXAMPLE"}
     write_array(tmp_path / "in.zarr", [[1.0, 2.0], [3.0, 4.0]], (1, 2))

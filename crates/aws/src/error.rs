@@ -1,4 +1,4 @@
-//! What goes wrong between here and AWS.
+//! Errors of deployments and runs on AWS.
 
 use chunkwise_executor::RunError;
 use chunkwise_executor::aws::sentence;
@@ -12,12 +12,12 @@ pub enum AwsError {
     /// A service refuses.
     #[error("{action}: {detail}")]
     Service {
-        /// What was asked for.
+        /// The request.
         action: String,
-        /// What it says.
+        /// The answer.
         detail: String,
     },
-    /// A stack is there, but not usable.
+    /// A stack exists, but cannot be used.
     #[error("the stack '{stack}' {problem}")]
     Stack {
         /// Its name.
@@ -25,13 +25,13 @@ pub enum AwsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Something that was given cannot be handed over.
+    /// The input cannot be submitted.
     #[error("{0}")]
     Input(String),
 }
 
 impl AwsError {
-    /// Of an error of the SDK.
+    /// From an error of the SDK.
     pub(crate) fn service(action: impl Into<String>, e: &(dyn std::error::Error + 'static)) -> AwsError {
         AwsError::Service { action: action.into(), detail: sentence(e) }
     }

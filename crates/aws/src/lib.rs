@@ -1,9 +1,9 @@
-//! Deployments of Chunkwise on AWS: what a stack of `infra/aws` consists of, and runs that its state machine makes.
+//! Deployments of Chunkwise on AWS: the parts of a stack of `infra/aws`, and the runs of its state machine.
 //!
-//! No machine stays up for such a run. [`submit`] gives a pipeline to the state machine, which has the function plan it, runs its stages one
-//! after another, each in many invocations, and publishes the outputs. The run is known by the name of its execution; everything else is asked
-//! of the services when it is wanted: [`status`] of the state machine and of the function (which looks at what storage holds), [`logs`] of
-//! CloudWatch, where every line of a run has its [`trace`].
+//! No machine stays up for such a run. [`submit`] gives a pipeline to the state machine. The state machine has the function plan it, runs
+//! its stages one after another, each in many invocations, and publishes the outputs. A run is identified by the name of its execution.
+//! Everything else is requested when it is needed: [`status`] asks the state machine and the function (which reads storage), and [`logs`]
+//! asks CloudWatch, where every line of a run has its [`trace`].
 
 mod error;
 mod logs;

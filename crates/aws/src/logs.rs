@@ -1,4 +1,4 @@
-//! What the invocations of a run have logged.
+//! The log lines of a run's invocations.
 
 use crate::{Aws, AwsError, Deployment, status, trace};
 use serde_json::Value;
@@ -8,12 +8,12 @@ use serde_json::Value;
 pub struct LogLine {
     /// When, in milliseconds since 1970.
     pub time: i64,
-    /// What the function wrote, mostly a JSON document.
+    /// The text that the function wrote, usually a JSON document.
     pub text: String,
 }
 
 impl LogLine {
-    /// Time, level and message, then the other fields: for people.
+    /// For people: time, level and message, then the other fields.
     ///
     /// ```
     /// let text = r#"{"timestamp": "x", "level": "INFO", "target": "t", "request_id": "r", "trace_id": "1f", "message": "tasks", "done": 3}"#;
@@ -34,9 +34,9 @@ impl LogLine {
     }
 }
 
-/// Every line that invocations of a run have logged, in the order of time; `each` is shown them as they come.
+/// Every log line of a run's invocations, in the order of time. `each` gets them as they arrive.
 ///
-/// CloudWatch has lines some seconds after they were written.
+/// Lines appear in CloudWatch some seconds after they were written.
 ///
 /// # Errors
 /// When there is no such run, or the log group cannot be read.

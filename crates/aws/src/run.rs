@@ -1,4 +1,4 @@
-//! A run that is under way, or over.
+//! A run that is running or over.
 
 use crate::{Aws, AwsError, Deployment};
 use aws_sdk_sfn::types::ExecutionStatus;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long to wait between two looks at a run.
+/// The pause between two checks of a run.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// How a run is.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -19,7 +19,7 @@ pub enum State {
     Running,
     /// Its outputs are published.
     Succeeded,
-    /// It has ended, and something is missing.
+    /// It has ended without a complete result.
     Failed,
     /// It was ended from outside.
     Cancelled,
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    /// As people write it.
+    /// The name of the state.
     pub fn name(self) -> &'static str {
         match self {
             State::Running => "running",
@@ -46,14 +46,14 @@ impl State {
     }
 }
 
-/// What is known of a run.
+/// The status of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunStatus {
     /// Its name.
     pub run: String,
-    /// How it is.
+    /// Its state.
     pub state: State,
-    /// Seconds since it was started, or that it took.
+    /// Seconds since it was started, or its duration.
     pub seconds: f64,
     /// When it was started, in milliseconds since 1970.
     pub started: i64,
@@ -63,18 +63,18 @@ pub struct RunStatus {
     pub hash: Option<String>,
     /// URLs of the outputs, once they are published.
     pub outputs: Vec<String>,
-    /// What kind of failure it was.
+    /// The type of the failure.
     pub error: Option<String>,
     /// Why it failed.
     pub cause: Option<String>,
-    /// What storage holds, if that was asked for and could be looked at.
+    /// The stored chunks of each stage, if they were requested and could be counted.
     pub progress: Option<StatusAnswer>,
-    /// Why storage could not be looked at.
+    /// Why the stored chunks could not be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_error: Option<String>,
 }
 
-/// The id that all log lines of a run have: what the state machine hands on as the trace.
+/// The id in all log lines of a run. The state machine passes it on as the trace.
 ///
 /// ```
 /// assert_eq!(chunkwise_aws::trace("winds").len(), 32);
@@ -83,7 +83,7 @@ pub fn trace(run: &str) -> String {
     Md5::digest(run.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// What the function has said of an error is a document; people want the message in it.
+/// The function describes an error in a document. This returns the message in it.
 fn message(cause: &str) -> String {
     let document: Option<Value> = serde_json::from_str(cause).ok();
     let found = document.as_ref().and_then(|d| d.get("errorMessage")?.as_str());
@@ -106,7 +106,7 @@ fn find_plan(aws: &Aws, client: &aws_sdk_sfn::Client, arn: &str) -> Result<Optio
     Ok(exits.filter(|d| d.name() == "Plan").find_map(|d| planned(d.output()?)))
 }
 
-/// The error and the cause of the first invocation of a run that has failed for good. A map only says that there was one.
+/// The error and the cause of the first invocation of a run that has failed for good. A map only reports that there was one.
 fn failed_batch(aws: &Aws, client: &aws_sdk_sfn::Client, arn: &str) -> Option<(String, String)> {
     let maps = aws.wait(client.list_map_runs().execution_arn(arn).send()).ok()?;
     maps.map_runs().iter().find_map(|map| {
@@ -117,7 +117,7 @@ fn failed_batch(aws: &Aws, client: &aws_sdk_sfn::Client, arn: &str) -> Option<(S
     })
 }
 
-/// Asks the function for what storage holds of a run, or to have it cancelled.
+/// Asks the function for the progress of a run, or to cancel it.
 fn ask(aws: &Aws, function: &str, event: &Event) -> Result<Answer, AwsError> {
     let action = || format!("the function '{function}' cannot be asked");
     let bad = |detail: String| AwsError::Service { action: action(), detail };
@@ -141,7 +141,7 @@ fn reference(status: &RunStatus) -> Option<RunRef> {
     })
 }
 
-/// How a run is; with `progress`, also what storage holds of each stage.
+/// The status of a run. With `progress`, it includes the stored chunks of each stage.
 ///
 /// # Errors
 /// When there is no such run, or a service cannot be asked.
@@ -172,14 +172,14 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
         progress: None,
         progress_error: None,
     };
-    // A caller without the right to look further is told what there is.
+    // A caller without further rights gets what is known already.
     if status.error.as_deref().is_some_and(|e| e.starts_with("States."))
         && let Some((error, cause)) = failed_batch(aws, &client, &arn)
     {
         (status.error, status.cause) = (Some(error), Some(cause));
     }
     if progress && let Some(r) = reference(&status) {
-        // What is known of the run is told also where the function cannot be asked: it may be gone, or the work directory emptied.
+        // The status is returned even if the function cannot be asked: it may be deleted, or the work directory emptied.
         match deployment.function().and_then(|f| ask(aws, f, &Event::Status(r))) {
             Ok(Answer::Status(s)) => status.progress = Some(s),
             Ok(_) => status.progress_error = Some("the function answered something else than was asked".into()),
@@ -189,12 +189,12 @@ pub fn status(aws: &Aws, deployment: &Deployment, run: &str, progress: bool) -> 
     Ok(status)
 }
 
-/// Waits until a run is over; `look` is shown each status.
+/// Waits until a run is over. `look` gets each status.
 ///
 /// # Errors
 /// As [`status`].
 pub fn wait(aws: &Aws, deployment: &Deployment, run: &str, look: &mut dyn FnMut(&RunStatus)) -> Result<RunStatus, AwsError> {
-    // A small run takes seconds: the first looks come sooner.
+    // A small run takes seconds, so the first checks come sooner.
     let mut pause = Duration::from_millis(250);
     loop {
         let found = status(aws, deployment, run, false)?;
@@ -207,11 +207,11 @@ pub fn wait(aws: &Aws, deployment: &Deployment, run: &str, look: &mut dyn FnMut(
     }
 }
 
-/// Ends a run: no invocation is started any more, and those that are under way hand back what they have not done. What is stored stays, so a
-/// later run can go on from it. A run that is cancelled can be cancelled again, for the first time may not have reached the invocations.
+/// Cancels a run. No more invocations are started, and running ones hand back their unfinished tasks. Stored chunks stay, so a later run
+/// can resume. A cancelled run can be cancelled again, because the first request may not have reached the invocations.
 ///
 /// # Errors
-/// When there is no such run, it is over in another way, or a service cannot be asked.
+/// When there is no such run, it has ended in another way, or a service cannot be asked.
 pub fn cancel(aws: &Aws, deployment: &Deployment, run: &str) -> Result<RunStatus, AwsError> {
     let before = status(aws, deployment, run, false)?;
     let after = match before.state {

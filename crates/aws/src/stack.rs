@@ -1,4 +1,4 @@
-//! What a stack of `infra/aws` says of itself.
+//! The outputs of a stack of `infra/aws`.
 
 use crate::{Aws, AwsError};
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Asks CloudFormation.
+    /// Reads the outputs from CloudFormation.
     ///
     /// # Errors
-    /// When there is no such stack, it is not finished, or it may not be asked for.
+    /// When there is no such stack, it is not finished, or it may not be read.
     pub fn of_stack(aws: &Aws, stack: &str) -> Result<Deployment, AwsError> {
         let client = aws_sdk_cloudformation::Client::new(aws.config());
         let action = || format!("the stack '{stack}' cannot be asked for in {}", aws.region());
@@ -34,7 +34,7 @@ impl Deployment {
     /// An output by its name.
     ///
     /// # Errors
-    /// When the stack has none of that name: it is another one.
+    /// When the stack has no output of that name, because it is another kind of stack.
     pub fn output(&self, name: &str) -> Result<&str, AwsError> {
         self.outputs.get(name).map(String::as_str).ok_or_else(|| AwsError::Stack {
             stack: self.stack.clone(),
@@ -50,7 +50,7 @@ impl Deployment {
         self.output("Function")
     }
 
-    /// The URL under which intermediates may be.
+    /// The URL below which intermediates may be stored.
     ///
     /// # Errors
     /// As [`Deployment::output`].
@@ -61,7 +61,7 @@ impl Deployment {
     /// The ARN of an execution of the state machine: `run` is its name, or the ARN itself.
     ///
     /// # Errors
-    /// As [`Deployment::output`], and when `run` can be neither.
+    /// As [`Deployment::output`], and when `run` is neither of them.
     pub fn execution(&self, run: &str) -> Result<String, AwsError> {
         if run.starts_with("arn:") {
             return Ok(run.into());

@@ -1,25 +1,26 @@
-//! Giving a pipeline to the state machine.
+//! Submits pipelines to the state machine.
 
 use crate::{Aws, AwsError, Deployment};
 use chunkwise_executor::function::Mode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of a pipeline that is given as text: the state machine takes 256 KiB, quoted, with all else that it carries.
+/// The largest size of a pipeline that is sent as text. The state machine accepts 256 KiB, in which the text is quoted, with everything
+/// else.
 const MOST_TEXT: usize = 128 << 10;
-/// Characters of the name of an execution.
+/// The largest number of characters in the name of an execution.
 const LONGEST_NAME: usize = 80;
 
-/// A pipeline, and how it is run.
+/// A pipeline and its options.
 #[derive(Debug, Clone, Default)]
 pub struct Submission {
-    /// Its path or URL. Of a file that is not in a store, the text is handed over.
+    /// Its path or URL. If the file is not in a store, its text is sent.
     pub path: String,
-    /// What becomes of outputs that are there already.
+    /// What to do with existing outputs.
     pub mode: Mode,
     /// Parameters of the pipeline.
     pub set: BTreeMap<String, String>,
-    /// Where intermediates are, if not where the pipeline or the stack says.
+    /// The place of intermediates, if it differs from that of the pipeline or the stack.
     pub work_dir: Option<String>,
     /// Bytes that one function may use, if not all of its memory.
     pub allowed_mem: Option<u64>,
@@ -29,7 +30,7 @@ impl Submission {
     /// The input of the execution: a plan event without its format and action, which the state machine adds.
     ///
     /// # Errors
-    /// When the file cannot be read, or is too large or not in a form that can be handed over as text.
+    /// When the file cannot be read, is too large, or cannot be sent as text.
     pub fn input(&self) -> Result<Value, AwsError> {
         let mut input = Map::new();
         if self.path.contains("://") {
@@ -67,7 +68,7 @@ impl Submission {
     }
 }
 
-/// A name for a run of a pipeline that no other run will have: what the file is called, when, and the microsecond.
+/// A unique name for a run of a pipeline: the name of the file, the time, and the microsecond.
 ///
 /// ```
 /// let name = chunkwise_aws::name_of("s3://b/pipelines/wind (1).yaml");
@@ -79,15 +80,15 @@ pub fn name_of(path: &str) -> String {
     let now = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC);
     let when = format!("-{}-{:05x}", now.strftime("%Y%m%d-%H%M%S"), now.subsec_nanosecond() / 1000);
     let clean: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
-    // A name that begins with a dash would be an option of the commands that take it.
+    // Commands would take a name that begins with a dash for an option.
     let clean = if clean.is_empty() || clean.starts_with('-') { format!("run{clean}") } else { clean };
     format!("{}{when}", &clean[..clean.len().min(LONGEST_NAME - when.len())])
 }
 
-/// Starts a run, and answers its name.
+/// Starts a run, and returns its name.
 ///
 /// # Errors
-/// When the pipeline cannot be handed over, or the state machine does not take it.
+/// When the pipeline cannot be submitted, or the state machine refuses it.
 pub fn submit(aws: &Aws, deployment: &Deployment, submission: &Submission) -> Result<String, AwsError> {
     let (input, name) = (submission.input()?, name_of(&submission.path));
     let client = aws_sdk_sfn::Client::new(aws.config());

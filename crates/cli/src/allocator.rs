@@ -1,39 +1,39 @@
-//! The allocator of the command: the system's for small blocks; large ones are mapped by themselves and kept for the next task.
+//! The allocator of the command. Small blocks come from the system; large ones are mapped by themselves and kept for the next task.
 //!
-//! Chunks and accumulators are tens of megabytes, allocated and freed by every task, and the system gives their pages back and clears
-//! them anew each time: that took more time than arithmetic (docs/benchmarks.md). So a freed mapping is kept and given out again, whole or
-//! in parts; and a block of at least [`LARGE`] bytes is aligned to a huge page that the kernel is asked for.
+//! Chunks and accumulators are tens of megabytes, and every task allocates and frees them. The system takes their pages back and clears
+//! them again each time, which took more time than arithmetic (docs/design/performance.md). So a freed mapping is kept and given out again,
+//! as a whole or in parts. A block of at least [`LARGE`] bytes is aligned to huge pages, for which the kernel is asked.
 //!
-//! Keeping costs no memory: mappings in use and kept are together never more than were once in use together, so the peak of the
+//! Keeping costs no memory. Used and kept mappings together are never more than were once in use at the same time, so the peak of the
 //! process is that of an allocator that keeps nothing ([`Kept::grow`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::{Mutex, MutexGuard};
 
-/// Blocks from this size on are mapped by themselves.
+/// Blocks of at least this size are mapped by themselves.
 const MAPPED: usize = 128 << 10;
-/// Blocks from this size on live on huge pages.
+/// Blocks of at least this size are on huge pages.
 const LARGE: usize = 4 << 20;
 /// The size of a huge page.
 const HUGE: usize = 2 << 20;
-/// The size that smaller mappings are rounded up to.
+/// Smaller mappings are rounded up to a multiple of this size.
 const SMALL: usize = 64 << 10;
-/// Freed mappings that are kept at most.
+/// The largest number of freed mappings that are kept.
 const KEPT: usize = 128;
 
-/// See the module.
+/// The allocator; see the module.
 pub struct Allocator;
 
 fn by_itself(layout: Layout) -> bool {
     cfg!(target_os = "linux") && layout.size() >= MAPPED && layout.align() <= 4096
 }
 
-/// The bytes that are mapped for a block.
+/// The bytes that are mapped for a block of this size.
 fn mapped(size: usize) -> usize {
     size.checked_next_multiple_of(if size >= LARGE { HUGE } else { SMALL }).unwrap_or(usize::MAX)
 }
 
-/// A freed mapping, or what is left of it.
+/// A freed mapping, or the rest of one.
 #[derive(Clone, Copy)]
 struct Free {
     start: usize,
@@ -42,7 +42,7 @@ struct Free {
     huge: bool,
 }
 
-/// Freed mappings, the oldest first, and what is in use.
+/// Freed mappings, the oldest first, and the number of used bytes.
 struct Kept {
     blocks: [Free; KEPT],
     count: usize,
@@ -54,7 +54,7 @@ struct Kept {
 static FREED: Mutex<Kept> = Mutex::new(Kept::new());
 
 fn freed() -> MutexGuard<'static, Kept> {
-    // Nothing panics while it holds the lock.
+    // No code panics while it holds the lock.
     FREED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -71,10 +71,10 @@ impl Kept {
         block
     }
 
-    /// The address of `len` kept bytes: of the mapping that fits best, the rest of which stays.
+    /// The address of `len` kept bytes. They come from the mapping that fits best, and its rest stays.
     fn take(&mut self, len: usize, huge: bool) -> Option<usize> {
         let fits = |&i: &usize| self.blocks[i].huge == huge && self.blocks[i].len >= len;
-        // Among equals the one that was freed last: it is warm.
+        // Of equal mappings, the one that was freed last is taken, because it is still in cache.
         let best = (0..self.count).rev().filter(fits).min_by_key(|&i| self.blocks[i].len)?;
         self.used += len;
         let block = &mut self.blocks[best];
@@ -83,11 +83,12 @@ impl Kept {
         }
         block.len -= len;
         self.kept -= len;
-        // From its end, so that the rest is still where it was.
+        // The bytes come from its end, so that the rest keeps its address.
         Some(self.blocks[best].start + self.blocks[best].len)
     }
 
-    /// Counts `len` more bytes as used. If the whole were then more than was ever in use at once, gives a kept mapping that must go first.
+    /// Counts `len` more bytes as used. If used and kept mappings would then exceed the peak of use, returns a kept mapping that must be
+    /// unmapped first.
     fn grow(&mut self, len: usize) -> Option<Free> {
         self.most = self.most.max(self.used.saturating_add(len));
         if self.count > 0 && self.used.saturating_add(self.kept).saturating_add(len) > self.most {
@@ -97,8 +98,8 @@ impl Kept {
         None
     }
 
-    /// Takes a mapping back, and joins it with its neighbours: mappings need not be given back one by one. If there are too many, gives
-    /// the oldest, which must go.
+    /// Keeps a freed mapping, and joins it with its neighbours: mappings need not be unmapped one by one. If there are too many, returns
+    /// the oldest one, which must be unmapped.
     fn keep(&mut self, mut block: Free) -> Option<Free> {
         self.used = self.used.saturating_sub(block.len);
         while let Some(i) = (0..self.count).find(|&i| self.blocks[i].touches(block)) {
@@ -140,7 +141,7 @@ fn allocate(size: usize, zeroed: bool) -> *mut u8 {
     block
 }
 
-/// Makes room for a mapping of `len` more bytes than are in use now, and counts it as used.
+/// Makes room for a mapping of `len` additional bytes, and counts it as used.
 fn make_room(len: usize) {
     loop {
         let old = freed().grow(len);
@@ -152,8 +153,8 @@ fn make_room(len: usize) {
     }
 }
 
-/// Moves a mapping on huge pages to a place where it can be longer. Decoders that do not know the length of what they decode grow their
-/// buffers again and again: pages that move are not there twice, as copies would be. Null if it cannot be moved; then it is as before.
+/// Moves a mapping on huge pages to a place where it can be longer. Decoders that do not know the decoded length grow their buffers again
+/// and again. Moved pages exist only once, unlike copies. The result is null if the mapping cannot be moved. Then it is unchanged.
 ///
 /// # Safety
 /// The block is in use, has `len` bytes, and is only used where it is afterwards.
@@ -168,7 +169,7 @@ unsafe fn grow(block: *mut u8, len: usize, longer: usize) -> *mut u8 {
     moved
 }
 
-/// Gives a block of `size` bytes back.
+/// Frees a block of `size` bytes.
 ///
 /// # Safety
 /// It came from [`allocate`] with a size of the same [`mapped`] length on the same side of [`LARGE`], and is not used again.
@@ -177,7 +178,7 @@ unsafe fn free(block: *mut u8, size: usize) {
     unsafe { free_mapping(Free { start: block as usize, len: mapped(size), huge: size >= LARGE }) };
 }
 
-/// Gives a mapping back, or a part of one.
+/// Frees a mapping, or a part of one.
 ///
 /// # Safety
 /// It is not in use any more.
@@ -216,13 +217,13 @@ mod map {
             if HUGE > before {
                 libc::munmap(block.add(len).cast(), HUGE - before);
             }
-            // A refusal only means small pages.
+            // If the kernel refuses, the pages are small.
             libc::madvise(block.cast(), len, libc::MADV_HUGEPAGE);
             block
         }
     }
 
-    /// Moves a mapping on huge pages, its pages as they are, to where it can be longer; null if that cannot be.
+    /// Moves a mapping on huge pages, without copying them, to a place where it can be longer. Null if that is not possible.
     ///
     /// # Safety
     /// The `len` bytes of the block are the caller's and came from [`map`]; they are used only at their new place.
@@ -235,8 +236,8 @@ mod map {
         unsafe {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             let moved = libc::mremap(block.cast(), len, longer, flags, place);
-            // The block may be made of neighbours that the kernel does not move together. Some kernels have unmapped the place by then,
-            // and another thread may have it; others have not. So it is left alone: at worst, addresses without memory behind them.
+            // The block may consist of neighbours that the kernel does not move together. Some kernels have unmapped the place by then, so
+            // another thread may use it; others have not. So it is left alone: at worst, some addresses are lost.
             if moved == libc::MAP_FAILED { std::ptr::null_mut() } else { moved.cast() }
         }
     }
@@ -326,7 +327,7 @@ mod tests {
             let mut v: Vec<u8> = vec![0; size];
             assert!(v.iter().all(|&b| b == 0), "{size}");
             v.iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 % 251) as u8);
-            // Growing and shrinking cross the border between the two kinds of blocks both ways.
+            // Growing and shrinking cross the border between the two kinds of blocks in both directions.
             v.reserve_exact(LARGE);
             assert!(v.iter().enumerate().all(|(i, &b)| b == (i * 31 % 251) as u8), "{size} grown");
             v.truncate(size / 2);
@@ -358,14 +359,14 @@ mod tests {
         let before = resident();
         let mut v: Vec<u8> = vec![3; 96 * HUGE];
         v.reserve_exact(2 * 96 * HUGE);
-        // A copy would have stayed among the mappings that are kept.
+        // A copy would still be among the kept mappings.
         assert!(resident() < before + 150 * HUGE, "{} MB", (resident() - before) >> 20);
         assert!(v.iter().all(|&b| b == 3));
     }
 
     #[test]
     fn a_freed_block_is_used_again_and_zeroed_if_asked() {
-        // A length of its own, so that other tests do not take it.
+        // An unusual length, so that other tests do not take it.
         let layout = Layout::from_size_align(29 * HUGE, 8).unwrap();
         // SAFETY: the layout is not empty; every block is given back once, with its layout.
         unsafe {
@@ -391,7 +392,7 @@ mod tests {
                 let (len, huge) = ((roll / 4 % 40 + 1) * if (roll / 2).is_multiple_of(2) { SMALL } else { HUGE }, roll / 2 % 2 == 1);
                 let start = kept.take(len, huge).unwrap_or_else(|| {
                     while kept.grow(len).is_some() {}
-                    // Neighbours now and then, so that they are joined.
+                    // Some are neighbours, so that they are joined.
                     next = if round % 3 == 0 { next + HUGE } else { next }.next_multiple_of(if huge { HUGE } else { SMALL }) + len;
                     next - len
                 });

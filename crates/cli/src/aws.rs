@@ -1,4 +1,4 @@
-//! `submit`, `status`, `logs` and `cancel`: runs without a machine of one's own.
+//! `submit`, `status`, `logs` and `cancel`: runs that need no machine of the user's.
 
 use crate::failure::Said;
 use crate::out::{errln, out, outln};
@@ -75,7 +75,7 @@ fn connect(args: &StackArgs) -> Result<(Aws, Deployment), Report> {
     Ok((aws, deployment))
 }
 
-/// Takes function and work directory from the stack, where they are not given.
+/// Takes the function and the work directory from the stack, if they are not given.
 pub(crate) fn resolve(limits: &mut crate::Limits) -> Outcome {
     let Some(stack) = limits.stack.clone() else { return Ok(()) };
     let (_, deployment) = connect(&StackArgs { stack, region: None })?;
@@ -128,7 +128,7 @@ fn judged(s: &RunStatus) -> Outcome {
     Err(Report::new(Said::Told { message, kind, document: json!({ "status": status }) }))
 }
 
-/// The end of a command that looks at a run.
+/// Ends a command that shows a run.
 fn told(s: &RunStatus, as_json: bool) -> Outcome {
     judged(s)?;
     if as_json {
@@ -197,7 +197,7 @@ pub(crate) fn logs(args: &RunArgs, as_json: bool) -> Outcome {
             true => outln!("{}", json!({ "time": line.time, "text": line.text })),
             false => outln!("{}", line.legible()),
         }
-        // What is only looked at ends with its reader.
+        // If the reader has gone, the command ends.
         if crate::out::gone() {
             std::process::exit(0);
         }

@@ -1,4 +1,4 @@
-//! `chunkwise clean`: the runs of a work directory, and removing them.
+//! `chunkwise clean`: lists and removes the runs of a work directory.
 
 use crate::failure::{refuse, say};
 use crate::out::outln;
@@ -9,7 +9,7 @@ use chunkwise::storage::{Location, Store};
 use miette::Report;
 use serde_json::json;
 
-/// What is in a work directory.
+/// The content of a work directory.
 #[derive(Default)]
 struct Found {
     /// Runs, with the bytes that they have stored.
@@ -34,7 +34,7 @@ fn look(root: &Location) -> Result<Found, Report> {
     Ok(found)
 }
 
-/// Lists the runs of a work directory, and removes those that are named, or all that do not run.
+/// Lists the runs of a work directory, and removes those that are named, or all that are not running.
 pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Result<(), Report> {
     let root = Location::parse(work_dir, None).map_err(say)?;
     match root.local_path().map(|p| (p.exists(), p.is_dir())) {
@@ -43,7 +43,7 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -
         _ => {}
     }
     let found = look(&root)?;
-    // Before anything is removed.
+    // This check comes before anything is removed.
     if let Some(name) = runs.iter().find(|r| !found.runs.iter().any(|(name, _)| name == *r)) {
         let place = root.join(name);
         return Err(match found.unmarked.contains(name) {

@@ -1,4 +1,4 @@
-//! What each subcommand does.
+//! The subcommands.
 
 use crate::cost::{self, CostArgs};
 use crate::failure::{SIGNAL, Said, refuse, say};
@@ -32,12 +32,12 @@ fn overrides(limits: &Limits) -> Overrides {
     }
 }
 
-/// A plan file is a JSON object with the format of a plan; anything else is a pipeline.
+/// Opens a file. A JSON object with the format of a plan is a plan; anything else is a pipeline.
 fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
     let text = read_text(path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
         let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
-        // The author of the plan does not decide what is allowed here.
+        // The author of the plan does not decide how much memory is allowed here.
         if let Some(allowed) = limits.allowed_mem.filter(|m| m.0 < plan.spec.allowed_mem) {
             let made = ByteSize(plan.spec.allowed_mem);
             return Err(refuse!("the plan was made for {made}, more than --allowed-mem {allowed}; plan again, or allow as much"));
@@ -58,7 +58,7 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
     Ok((plan, Some(pipeline)))
 }
 
-/// The executor that the command line names, or the pipeline; options of the pipeline count if they are of the same one.
+/// The executor of the command line, or else of the pipeline. Options of the pipeline count only if they belong to the same executor.
 fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
     let spec = pipeline.map(|p| p.executor.clone()).unwrap_or_default();
     let function = limits.function.as_ref().map(|f| ("function".to_string(), f.clone()));
@@ -69,10 +69,10 @@ fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report
     Choice::parse(&name, &given, &offered).map_err(|e| refuse!("{e}"))
 }
 
-/// Ends a run at the next chunk when the user (Ctrl-C), or an engine (SIGTERM), says so. A second time does not wait.
+/// Ends a run at the next chunk when the user (Ctrl-C) or an engine (SIGTERM) asks for it. A second signal ends it at once.
 pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
-        // In this order: the first one finds the flag not set.
+        // The order matters: at the first signal, the flag is not set yet.
         register_conditional_shutdown(signal, code, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
         register_usize(signal, SIGNAL.clone(), signal as usize).map_err(|e| miette!("{e}"))?;
         register(signal, CANCEL.clone()).map_err(|e| miette!("{e}"))?;
@@ -136,7 +136,7 @@ pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, co
         (false, format) => format,
     };
     let (plan, pipeline) = prepare(path, limits)?;
-    // What a run costs there is of no interest to those who run it elsewhere.
+    // Users who run it elsewhere are not interested in this cost.
     let spec = pipeline.as_ref().map_or("threads", |p| p.executor.name.as_str());
     let lambda = limits.function.is_some() || limits.executor.as_deref().unwrap_or(spec) == "lambda";
     match format {
@@ -148,7 +148,7 @@ pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, co
             out!("{}", chunkwise::report::table(&plan));
             match &projected {
                 Ok((projection, _)) if lambda || cost => out!("{}", projection.summary()),
-                // Plans are also looked at by those who pay nobody.
+                // Users who pay nobody also look at plans.
                 Err(e) if lambda && !cost => outln!("no cost is projected: {e}"),
                 _ => {}
             }
@@ -234,7 +234,7 @@ pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
     Ok(())
 }
 
-/// What is at a place where neither an array nor a group is.
+/// Says what exists at a place that is neither an array nor a group.
 pub(crate) fn not_there(at: &Location, e: chunkwise::Error) -> Report {
     if !matches!(e, chunkwise::Error::Storage(chunkwise::storage::StorageError::NotFound { .. })) {
         return say(e);

@@ -49,7 +49,7 @@ fn prices(args: &CostArgs) -> Result<Prices, Report> {
     Prices::overridden(&text, &name).map_err(|e| miette!("{e}"))
 }
 
-/// What the plan would cost, and the prices that it was worked out with.
+/// The projected cost of the plan, and the prices it is based on.
 pub(crate) fn projected(plan: &Plan, args: &CostArgs) -> Result<(Projection, Prices), Report> {
     let prices = prices(args)?;
     let mut setup = Setup::of(plan, &region(args, plan));
@@ -63,7 +63,7 @@ pub(crate) fn projected(plan: &Plan, args: &CostArgs) -> Result<(Projection, Pri
     Ok((projection, prices))
 }
 
-/// What a run has used, beside what was projected.
+/// The measured use of a run, beside the projection.
 pub(crate) fn compared(plan: &Plan, report: &RunReport) -> Result<Comparison, Report> {
     let used = report.usage.as_ref();
     let args = CostArgs { region: used.map(|u| u.region.clone()).filter(|r| !r.is_empty()), ..CostArgs::default() };

@@ -1,6 +1,6 @@
-//! What a command says when it fails: a message for people, an exit code, and with `--json` an object for programs.
+//! How a command fails: with a message for people, an exit code, and with `--json` an object for programs.
 //!
-//! Errors keep their type up to here, inside a [`Report`]; [`json`] and [`exit_code`] are the only places that look at it.
+//! Errors keep their type inside a [`Report`] until they reach this module. Only [`json`] and [`exit_code`] examine it.
 
 use chunkwise::executor::RunError;
 use chunkwise::pipeline::PipelineError;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// It failed while it worked.
+/// The command failed while it worked.
 const FAILED: u8 = 1;
 /// Refused: nothing was computed.
 pub(crate) const REFUSED: u8 = 2;
@@ -24,20 +24,20 @@ pub(crate) const REFUSED: u8 = 2;
 /// The signal that ended the run; 0 for none.
 pub(crate) static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// An error whose type says what kind of failure it is.
+/// An error whose type tells the kind of failure.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// Of the library.
+    /// An error of the library.
     Error(Error),
-    /// Of a run, with the names of its stages.
+    /// The error of a run, with the names of its stages.
     Run(Error, Vec<String>),
-    /// Of a file that is read as a plan.
+    /// The error of a file that is read as a plan.
     Plan(String, PlanError),
-    /// What was asked for is not possible.
+    /// The request is not possible.
     Refused(String),
-    /// What went wrong has a document of its own, which says it.
+    /// The failure has a document of its own that describes it.
     Told { message: String, kind: &'static str, document: Value },
-    /// Of AWS.
+    /// An error of AWS.
     #[cfg(feature = "aws")]
     Aws(chunkwise_aws::AwsError),
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Said {
         match self {
             Said::Error(e) => e.fmt(f),
             Said::Run(e, names) => match stage_of(e).and_then(|s| Some((s, names.get(s)?))) {
-                // People know their arrays, not the numbers of stages.
+                // People know the names of their arrays, not the numbers of stages.
                 Some((s, name)) => f.write_str(&e.to_string().replacen(&format!("stage {s}, "), &format!("stage {s} '{name}', "), 1)),
                 None => e.fmt(f),
             },
@@ -75,18 +75,18 @@ pub(crate) fn say(e: impl Into<Error>) -> Report {
     Report::new(Said::Error(e.into()))
 }
 
-/// A report of something that cannot be done as it was asked for.
+/// A report that a request is not possible.
 pub(crate) fn refused(message: impl Into<String>) -> Report {
     Report::new(Said::Refused(message.into()))
 }
 
-/// As `miette!`, for what cannot be done as it was asked for.
+/// As `miette!`, for requests that are not possible.
 macro_rules! refuse {
     ($($text:tt)*) => { $crate::failure::refused(format!($($text)*)) };
 }
 pub(crate) use refuse;
 
-/// What programs are told of a failure.
+/// The facts about a failure, for programs.
 struct Facts {
     kind: &'static str,
     class: &'static str,
@@ -212,7 +212,7 @@ fn of_error(e: &Error) -> Facts {
 }
 
 fn of_pipeline(e: &PipelineError) -> Facts {
-    // What a pipeline names may be at fault instead of the file.
+    // The cause may be a place that the pipeline names, and not the file.
     let cause = e.cause().and_then(|c| c.downcast_ref::<Error>()).map(of_error);
     let mut facts = cause.unwrap_or_else(|| Facts::new("pipeline", "refused"));
     if facts.class != "transient" {
@@ -246,7 +246,7 @@ fn facts(report: &Report) -> Facts {
     }
 }
 
-/// The exit code of a signal, as shells have it.
+/// The exit code of a signal, as in shells.
 fn of_signal() -> u8 {
     match SIGNAL.load(Ordering::Relaxed) {
         0 => FAILED,
@@ -262,7 +262,7 @@ fn code(class: &str) -> u8 {
     }
 }
 
-/// The object of a failure: the document of the command if it has one, with `error` in it.
+/// The object of a failure. It is the document of the command, if there is one, with `error` added.
 fn json(report: &Report) -> Value {
     let f = facts(report);
     let mut error = json!({
@@ -284,7 +284,7 @@ fn json(report: &Report) -> Value {
     out
 }
 
-/// Says what went wrong: on standard error for people, and for programs on standard output.
+/// Reports a failure: on standard error for people, and on standard output for programs.
 pub(crate) fn report(report: &Report, as_json: bool) -> ExitCode {
     crate::out::write_report(report);
     if as_json {
@@ -293,7 +293,7 @@ pub(crate) fn report(report: &Report, as_json: bool) -> ExitCode {
     ExitCode::from(code(facts(report).class))
 }
 
-/// A command line that cannot be parsed, or that asks for help.
+/// Handles a command line that cannot be parsed, or that asks for help.
 pub(crate) fn command_line(e: &clap::Error) -> ExitCode {
     let before_files = std::env::args_os().take_while(|a| a != "--");
     if e.use_stderr() && before_files.into_iter().any(|a| a == "--json") {

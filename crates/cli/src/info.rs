@@ -1,4 +1,4 @@
-//! `chunkwise info`: what a store holds, as text or as JSON.
+//! `chunkwise info`: shows what a store contains, as text or as JSON.
 
 use crate::failure::say;
 use crate::out::out;
@@ -11,16 +11,16 @@ use miette::{Report, miette};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Letters of an attribute that are shown as text, at most.
+/// The largest number of letters of an attribute in the text output.
 const MAX_LETTERS: usize = 100;
 
-/// Bytes of an array, or of all arrays below a group.
+/// The size of an array, or of all arrays below a group.
 #[derive(Default, Clone, Copy)]
 struct Size {
     bytes: u64,
     stored: u64,
     objects: u64,
-    /// The store cannot say what it holds.
+    /// The store cannot be listed.
     unknown: bool,
 }
 
@@ -32,7 +32,7 @@ impl Size {
         self.unknown |= other.unknown;
     }
 
-    /// Uncompressed by stored bytes; `None` if nothing is stored.
+    /// Decoded bytes divided by stored bytes; `None` if nothing is stored.
     fn ratio(self) -> Option<f64> {
         (self.stored > 0).then(|| self.bytes as f64 / self.stored as f64)
     }
@@ -61,7 +61,7 @@ fn size(at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
     Ok(Size { bytes, stored: chunks.values().sum(), objects: chunks.len() as u64, unknown: false })
 }
 
-/// The codecs of the metadata, in their order, without what follows from the dtype.
+/// The codecs in the metadata, in their order, without those that follow from the dtype.
 fn codecs(meta: &ArrayMeta) -> Vec<Value> {
     match meta.metadata.get("codecs").and_then(Value::as_array) {
         Some(list) => list.clone(),
@@ -72,7 +72,7 @@ fn codecs(meta: &ArrayMeta) -> Vec<Value> {
     }
 }
 
-/// A codec as in `blosc (cname lz4, clevel 5)`, and what is inside of it.
+/// A codec as in `blosc (cname lz4, clevel 5)`, and its inner codecs.
 fn codec_text(codec: &Value) -> String {
     let name = codec.as_str().or_else(|| codec.get("name").or(codec.get("id")).and_then(Value::as_str)).unwrap_or("unknown");
     let settings = codec.get("configuration").unwrap_or(codec).as_object();
@@ -80,7 +80,7 @@ fn codec_text(codec: &Value) -> String {
     for (key, value) in settings.into_iter().flatten() {
         match (key.as_str(), value) {
             ("codecs", Value::Array(inner)) => parts.push(inner.iter().map(codec_text).collect::<Vec<_>>().join(", ")),
-            // Said elsewhere, or of no interest.
+            // These are shown elsewhere, or are of no interest.
             ("name" | "id" | "configuration" | "chunk_shape" | "index_codecs" | "typesize" | "blocksize", _) => {}
             ("endian", Value::String(s)) => parts.push(format!("{s} endian")),
             (_, Value::String(s)) => parts.push(format!("{key} {s}")),
@@ -113,19 +113,19 @@ fn shape_text(shape: &[u64], names: Option<&Vec<Option<String>>>) -> String {
     if shape.is_empty() { "one element".into() } else { shape.iter().enumerate().map(dim).collect::<Vec<_>>().join(" x ") }
 }
 
-/// Elements of a coordinate whose labels are shown, at most.
+/// The largest coordinate, in elements, whose labels are shown.
 const MOST_LABELS: u64 = 1 << 20;
-/// The most labels that are all shown.
+/// The largest number of labels of which all are shown.
 const MAX_LABELS: usize = 8;
 
-/// The labels of a coordinate as a person would write them: dates where they are times.
+/// The labels of a coordinate as a person would write them. Times are dates.
 struct Shown {
     labels: Vec<String>,
     calendar: Option<String>,
 }
 
 impl Shown {
-    /// Of an array that is the coordinate of its own dimension, or of one that holds a few times.
+    /// For an array that is the coordinate of its own dimension, or that contains a few times.
     fn of(at: &Location, name: &str, m: &ArrayMeta) -> Option<Shown> {
         let own = m.dimension_names.as_ref().is_some_and(|d| matches!(&d[..], [Some(d)] if d == name));
         let time = m.attributes.get("units").and_then(Value::as_str).is_some_and(|u| u.contains(" since "));

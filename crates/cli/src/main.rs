@@ -78,7 +78,7 @@ pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_string(), v.to_string())).ok_or_else(|| "write NAME=VALUE".into())
 }
 
-/// A size, of which less than nothing cannot be allowed.
+/// Parses a size. It cannot be negative.
 pub(crate) fn size(text: &str) -> Result<chunkwise::ByteSize, String> {
     match text.trim().strip_prefix('-') {
         Some(_) => Err("a size cannot be negative; write a number with a unit, such as 500MB or 2GiB".into()),
@@ -91,7 +91,7 @@ fn percent(text: &str) -> Result<f64, String> {
     n.filter(|n| (0.0..=100.0).contains(n)).ok_or_else(|| "write a number from 0 to 100".into())
 }
 
-/// As many as a plan may have.
+/// The largest number of workers of a plan.
 const MAX_WORKERS: u64 = chunkwise::plan::MAX_WORKERS;
 
 fn workers(text: &str) -> Result<u64, String> {
@@ -248,7 +248,7 @@ enum Command {
     },
 }
 
-/// Errors name files and URLs: lines are not broken inside a word, and not at all where standard error is no terminal.
+/// Errors contain the names of files and URLs. So lines are not broken inside a word, and not at all if standard error is not a terminal.
 fn report_errors_legibly() {
     let hook = miette::set_hook(Box::new(|_| {
         let options = miette::MietteHandlerOpts::new().wrap_lines(std::io::stderr().is_terminal()).break_words(false);
@@ -258,7 +258,7 @@ fn report_errors_legibly() {
 }
 
 impl Command {
-    /// The places that the command line names: web servers among them may be on this machine.
+    /// The places on the command line. Web servers among them may be on this machine.
     fn named(&self) -> Vec<String> {
         let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
         match self {
@@ -273,7 +273,7 @@ impl Command {
         }
     }
 
-    /// Asks for what is only known by the name of a stack.
+    /// Looks up the values that only the stack knows.
     #[cfg(feature = "aws")]
     fn resolve(&mut self) -> Result<(), miette::Report> {
         match self {
@@ -324,7 +324,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "aws")]
         Command::Cancel(args) => aws::cancel(&args, json),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
-        // It ends the process, with a code of its own.
+        // This ends the process, with an exit code of its own.
         Command::Worker(args) => worker::worker(&args),
         Command::Verify { run_or_store } => commands::verify(&run_or_store, json),
         Command::Clean { work_dir, run, all } => clean::clean(&work_dir, &run, all, json),

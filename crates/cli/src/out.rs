@@ -1,5 +1,5 @@
-//! Standard output whose reader may stop reading, as in `chunkwise plan p.yaml | head`; and standard error that may be full. Text of others is made
-//! safe for a terminal on the way.
+//! Standard output and standard error. The reader of standard output may stop reading, as in `chunkwise plan p.yaml | head`, and standard
+//! error may be full. Text of other people is made safe for a terminal.
 
 use crate::text::Safely;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// True once the reader has stopped reading.
 static GONE: AtomicBool = AtomicBool::new(false);
 
-/// Writes text to bytes, and keeps the error that there was.
+/// Writes text as bytes, and keeps the error.
 struct Bytes<W> {
     to: W,
     failed: Option<io::Error>,
@@ -35,8 +35,8 @@ fn safely(to: impl Write, text: std::fmt::Arguments<'_>) -> io::Result<()> {
     }
 }
 
-/// A reader that has gone has seen what it wanted: the command goes on without it, and ends as it would have ended. Other errors end it with a
-/// message.
+/// A reader that has stopped reading has seen enough. The command goes on without it, and ends as usual. Other errors end the command with
+/// a message.
 fn wrote(result: io::Result<()>) {
     match result {
         Ok(()) => {}
@@ -55,7 +55,7 @@ pub fn write(text: std::fmt::Arguments<'_>) {
     }
 }
 
-/// Writes to standard output what has colours, and no text of others that is not [`crate::text::safe`].
+/// Writes text with colours to standard output. It contains no text of other people that is not [`crate::text::safe`].
 pub fn write_picture(text: &str) {
     if !gone() {
         let mut out = io::stdout().lock();
@@ -63,12 +63,12 @@ pub fn write_picture(text: &str) {
     }
 }
 
-/// Writes to standard error. Where that is full or closed, the failure cannot be told.
+/// Writes to standard error. If that is full or closed, the failure cannot be reported.
 pub fn write_error(text: std::fmt::Arguments<'_>) {
     let _ = safely(io::stderr().lock(), text);
 }
 
-/// What people were told besides the result, for programs to be told too.
+/// Notes and warnings that people have seen. Programs get them, too.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Keeps a note or a warning for the JSON of the command.
@@ -83,12 +83,12 @@ pub fn warnings() -> Vec<String> {
     WARNINGS.lock().map(|all| all.clone()).unwrap_or_default()
 }
 
-/// Writes a report to standard error, which is safe and may have colours.
+/// Writes a report to standard error. The report is safe and may have colours.
 pub fn write_report(report: &miette::Report) {
     let _ = writeln!(io::stderr().lock(), "{report:?}");
 }
 
-/// True once standard output is not read any more; a command that only writes may end then.
+/// True once standard output has no reader. A command that only writes may end then.
 pub fn gone() -> bool {
     GONE.load(Ordering::Relaxed)
 }

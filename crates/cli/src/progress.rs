@@ -1,4 +1,4 @@
-//! Progress: one bar on a terminal, a line now and then elsewhere.
+//! Progress: a bar on a terminal, otherwise a line from time to time.
 
 use chunkwise::ByteSize;
 use chunkwise::executor::{Event, Progress as HowFar, StageInfo, Usage};
@@ -6,9 +6,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Where there is no terminal, how far a run is is said so often.
+/// How often a line is printed if there is no terminal.
 const EVERY: Duration = Duration::from_secs(5);
-/// The steps of the bar.
+/// The number of steps of the bar.
 const STEPS: u64 = 1000;
 
 /// Shows the events of a run.
@@ -16,17 +16,17 @@ pub(crate) struct Progress {
     bars: Option<Bars>,
     stages: Vec<Stage>,
     quiet: bool,
-    /// When it was last said, where there is no bar, how far the run is.
+    /// When the last line was printed, if there is no bar.
     said: Instant,
-    /// When usage was last said.
+    /// When usage was last printed.
     used: Option<Instant>,
 }
 
 struct Bars {
     all: MultiProgress,
-    /// The one of the run.
+    /// The bar of the run.
     run: ProgressBar,
-    /// A line below it, where something is used that is paid for.
+    /// A line below it, if a service is used that charges for use.
     usage: Option<ProgressBar>,
 }
 
@@ -140,14 +140,14 @@ impl Progress {
         }
     }
 
-    /// There is nothing left that a bar could show.
+    /// Removes the bar when there is nothing left to show.
     fn end_of_bar(&self) {
         if let Some(bars) = &self.bars {
             bars.run.finish_and_clear();
         }
     }
 
-    /// What a service has been used for so far.
+    /// Shows the use so far of a service.
     fn used(&mut self, usage: &Usage) {
         let refused = if usage.throttled > 0 { format!(", {} refused", usage.throttled) } else { String::new() };
         let text = format!("{} invocations{refused}, {:.1} GB-seconds", usage.invocations, usage.gb_seconds);
@@ -172,7 +172,7 @@ impl Progress {
     }
 }
 
-/// How far a run is, in words.
+/// The progress of a run in words.
 fn told(p: &HowFar) -> String {
     let size = |bytes: f64| ByteSize(bytes.max(0.0) as u64);
     let mut text = format!("{} of {}", size(p.done), size(p.total));
@@ -182,7 +182,7 @@ fn told(p: &HowFar) -> String {
     text += &format!(", {}", duration(p.seconds));
     text += &match p.left() {
         _ if p.done >= p.total => ", finishing".into(),
-        // What is left takes a moment at least.
+        // The rest takes at least a moment.
         Some(left) => format!(", about {} left", duration(left.max(1.0).round())),
         None => ", estimating".into(),
     };
@@ -196,7 +196,7 @@ fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Seconds as one reads them.
+/// A duration in readable form.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 && s.fract() != 0.0 => format!("{s:.1} s"),
@@ -206,7 +206,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Writes a line to standard error at once: `eprintln!` writes its parts, between which there may be those of other processes.
+/// Writes a line to standard error in one call. `eprintln!` writes it in parts, and output of other processes may come between them.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", crate::text::message(text)).as_bytes());
 }

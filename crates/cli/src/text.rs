@@ -1,19 +1,20 @@
-//! Text of others, made safe for a terminal.
+//! Makes text of other people safe for a terminal.
 //!
-//! Names, attributes and messages come from stores, pipelines and servers. A terminal obeys control characters in them: they move the cursor, rename the
-//! window, write to the clipboard. They are shown as JSON writes them (`\u001b`), which also keeps a JSON document one; so are the characters
-//! that turn the direction of what follows. In messages of errors, passwords and queries of URLs are left out, too.
+//! Names, attributes and messages come from stores, pipelines and servers. A terminal obeys control characters in them: they move the
+//! cursor, rename the window, or write to the clipboard. Such characters are printed in the form of JSON (`\u001b`), which also keeps JSON
+//! documents valid. The same is done with characters that change the direction of text. In error messages, passwords and queries of URLs
+//! are left out, too.
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode, SourceSpan, SpanContents};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// True for a character that a terminal does something else with than to show it. Line breaks and tabs are no danger.
+/// True for a character that a terminal does not simply show. Line breaks and tabs are harmless.
 fn acts(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text as it may be shown.
+/// The text in a safe form.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -28,7 +29,7 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Writes what it is given, safely, piece by piece.
+/// Writes text in a safe form, piece by piece.
 pub(crate) struct Safely<W>(pub W);
 
 impl<W: fmt::Write> fmt::Write for Safely<W> {
@@ -37,7 +38,7 @@ impl<W: fmt::Write> fmt::Write for Safely<W> {
     }
 }
 
-/// The places of secrets in a text: users of URLs with their passwords, and queries.
+/// The positions of secrets in a text: users of URLs with their passwords, and queries.
 fn secrets(text: &str) -> Vec<std::ops::Range<usize>> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '<' | '>' | ')' | ']' | '}' | ',');
     let mut out = Vec::new();
@@ -59,7 +60,7 @@ fn secrets(text: &str) -> Vec<std::ops::Range<usize>> {
     out
 }
 
-/// A message as it may be shown.
+/// A message in a safe form.
 pub(crate) fn message(text: &str) -> String {
     let mut out = text.to_string();
     for range in secrets(text).into_iter().rev() {
@@ -68,7 +69,7 @@ pub(crate) fn message(text: &str) -> String {
     safe(&out).into_owned()
 }
 
-/// A file as it may be shown, in which every byte stays at its place, since places in it are pointed at.
+/// A file in a safe form. Every byte keeps its position, because labels point to positions.
 fn excerpt(text: &str) -> String {
     let mut out: String = text.chars().map(|c| if acts(c) && c != '\r' { "?".repeat(c.len_utf8()) } else { c.to_string() }).collect();
     for range in secrets(text) {
@@ -78,7 +79,7 @@ fn excerpt(text: &str) -> String {
     out
 }
 
-/// A diagnostic as it may be shown.
+/// A diagnostic in a safe form.
 #[derive(Debug)]
 pub(crate) struct Shown {
     message: String,
@@ -93,7 +94,7 @@ impl Shown {
     pub fn of(d: &dyn Diagnostic) -> Shown {
         let labels: Vec<LabeledSpan> = d.labels().into_iter().flatten().collect();
         let name = |l: &LabeledSpan| LabeledSpan::new(l.label().map(message), l.offset(), l.len());
-        // All of the file around the first place, which knows its name.
+        // The whole file around the first position, which knows its name.
         let whole = labels.first().and_then(|l| read(d.source_code()?, l));
         Shown {
             message: message(&d.to_string()),
@@ -145,7 +146,7 @@ impl Diagnostic for Shown {
     }
 }
 
-/// Reports are shown safely, whatever is in them.
+/// Prints every report in a safe form.
 pub(crate) struct Handler(pub miette::MietteHandler);
 
 impl miette::ReportHandler for Handler {

@@ -75,6 +75,6 @@ pub(crate) fn worker(args: &WorkerArgs) -> ! {
             Exit::from(&e)
         }
     };
-    // Not by returning: a task that hangs holds a thread, which would be waited for.
+    // Returning would wait for a thread that a hanging task holds.
     std::process::exit(i32::from(exit.code()))
 }

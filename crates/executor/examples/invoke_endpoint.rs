@@ -1,7 +1,7 @@
 //! An endpoint that speaks the wire protocol of Lambda's `Invoke`, for measuring the driver (`benches/lambda_scale.py`).
 //!
-//! It really runs the tasks of the plan that events name, which are meant to be tiny, and then lets as much time pass as a real task would have
-//! taken: log-normal, with stragglers. Some invocations fail. More than so many at once are refused (429), as Lambda does.
+//! It really runs the tasks of the plan, which should be tiny, and then waits as long as a real task would have taken: log-normal, with
+//! stragglers. Some invocations fail. If too many run at once, further ones are refused (429), as Lambda does.
 //!
 //! ```text
 //! invoke_endpoint PORT CONCURRENCY MEDIAN_SECONDS SIGMA STRAGGLERS FACTOR FAILURES
@@ -32,7 +32,7 @@ struct Model {
 struct State {
     model: OnceLock<Model>,
     plan: OnceLock<TaskContext>,
-    /// How often each task was asked for.
+    /// How often each task was requested.
     copies: Mutex<HashMap<(usize, u64), u64>>,
     running: AtomicUsize,
     most: AtomicUsize,

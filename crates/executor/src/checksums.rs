@@ -1,8 +1,8 @@
 //! Checksums that travel with an array.
 //!
-//! When a run is whole, the checksums that its tasks reported are put beside the chunks of each output, in an object that readers of
-//! Zarr do not look at. So an array can be verified when the folder of the run is long gone, and after it was copied elsewhere. A line
-//! is `XXH3_<16 hexadecimal digits>  <key of the chunk>`, which is also what `xxhsum --check` reads.
+//! When a run is whole, the checksums that its tasks reported are put beside the chunks of each output, in an object that readers of Zarr
+//! ignore. So an array can be verified when the folder of the run is long gone, or after the array was copied elsewhere. A line is
+//! `XXH3_<16 hexadecimal digits>  <key of the chunk>`, which `xxhsum --check` can read, too.
 
 use crate::RunError;
 use crate::log::each_report;
@@ -16,19 +16,19 @@ use std::fmt::Write;
 /// The name of the object, below the array.
 pub const CHECKSUMS: &str = "chunkwise.xxh3";
 
-/// What the checksums of a run may take of the memory of its tasks: this part of it,
+/// The checksums of a run may take this fraction of the memory of its tasks (one divided by this number),
 const SHARE: u64 = 16;
-/// and so many chunks at least.
+/// but always at least the memory for this many chunks.
 const LEAST: u64 = 4096;
-/// Lines that are written at once.
+/// The number of lines that are written at once.
 const LINES: usize = 4096;
 
-/// Chunks whose checksums are in memory at once, at most.
+/// The largest number of chunks whose checksums are in memory at once.
 fn most(plan: &Plan) -> u64 {
     (plan.spec.task_budget() / SHARE / size_of::<Option<u64>>() as u64).max(LEAST)
 }
 
-/// Writes the checksums of an array: keys and hashes in the order of the grid. Of no chunks nothing is written.
+/// Writes the checksums of an array: keys and hashes in the order of the grid. If there are no chunks, nothing is written.
 ///
 /// # Errors
 /// When storage fails.
@@ -68,7 +68,7 @@ impl Lines {
 
     fn finish(mut self) -> Result<(), StorageError> {
         if self.object.is_none() {
-            // A few are one object at once.
+            // A few lines are written as one object.
             return if self.text.is_empty() { Ok(()) } else { self.store.put(CHECKSUMS, self.text.into_bytes()) };
         }
         self.flush()?;
@@ -80,7 +80,7 @@ fn outputs(plan: &Plan) -> impl Iterator<Item = (&String, &PlanArray)> {
     plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output)
 }
 
-/// The place of a reported chunk in the order of the grid; `None` for what no chunk of the array can be.
+/// The position of a reported chunk in the order of the grid; `None` if the array has no such chunk.
 fn place_of(array: &PlanArray, w: &WrittenChunk) -> Option<u64> {
     let counts = array.grid.counts();
     let exists = w.chunk.len() == counts.len() && w.chunk.iter().zip(&counts).all(|(i, n)| i < n);
@@ -92,8 +92,8 @@ fn place_of(array: &PlanArray, w: &WrittenChunk) -> Option<u64> {
 pub(crate) struct Sums(BTreeMap<String, Vec<Option<u64>>>);
 
 impl Sums {
-    /// Of none of the chunks so far. Of so many chunks that they would not fit into the memory of a run, none are kept: then they are read from
-    /// its reports at the end, piece by piece.
+    /// An empty collection. If there are so many chunks that their checksums would not fit into the memory of a run, none are kept. Then
+    /// they are read from the reports at the end, piece by piece.
     pub fn new(plan: &Plan) -> Sums {
         if outputs(plan).map(|(_, a)| a.grid.count()).fold(0, u64::saturating_add) > most(plan) {
             return Sums::default();
@@ -101,7 +101,7 @@ impl Sums {
         Sums(outputs(plan).map(|(name, array)| (name.clone(), vec![None; array.grid.count() as usize])).collect())
     }
 
-    /// Takes what was reported of a chunk; what no chunk of an output can be is left out.
+    /// Takes the checksum of a reported chunk. Chunks that do not belong to an output are ignored.
     pub fn add(&mut self, plan: &Plan, w: &WrittenChunk) {
         let (Some(sums), Some(array)) = (self.0.get_mut(&w.array), plan.arrays.get(&w.array)) else { return };
         if let Some(sum) = place_of(array, w).and_then(|k| sums.get_mut(k as usize)) {
@@ -109,17 +109,17 @@ impl Sums {
         }
     }
 
-    /// True if the tasks of a run have not reported all of them.
+    /// True if some checksums are missing.
     fn lacking(&self) -> bool {
         self.0.values().flatten().any(Option::is_none)
     }
 }
 
-/// Writes the checksums of all outputs of a run whose tasks are done: what has not come to this process is in the run's reports.
+/// Writes the checksums of all outputs of a run whose tasks are done. Checksums that did not reach this process are in the run's reports.
 pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), RunError> {
     let plan = &context.plan;
     if sums.0.is_empty() {
-        // One after the other, for the memory that each takes.
+        // One after the other, because each of them takes memory.
         return outputs(plan).try_for_each(|(name, array)| Ok(write_in_pieces(context, name, array)?));
     }
     let mut all = None;
@@ -137,7 +137,7 @@ pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), Ru
     Ok(written.into_iter().collect::<Result<(), StorageError>>()?)
 }
 
-/// Writes the checksums of an output of more chunks than fit into memory, from the reports: once through them for each piece of the grid.
+/// Writes the checksums of an output with more chunks than fit into memory. It goes through the reports once for each piece of the grid.
 fn write_in_pieces(context: &TaskContext, name: &str, array: &PlanArray) -> Result<(), StorageError> {
     let (io, counts, total, most) = (context.array(name), array.grid.counts(), array.grid.count(), most(&context.plan));
     let mut out = Lines { store: Store::open(context.array_location(name))?, text: String::new(), held: 0, object: None };
@@ -160,8 +160,8 @@ fn write_in_pieces(context: &TaskContext, name: &str, array: &PlanArray) -> Resu
     out.finish()
 }
 
-/// The checksums that lie beside an array, by key; `None` if there are none. A line that is none is left out, so that its chunk counts
-/// as one without a checksum.
+/// The checksums that lie beside an array, by key; `None` if there are none. Invalid lines are ignored, so that their chunks count as
+/// chunks without a checksum.
 ///
 /// # Errors
 /// When storage fails.

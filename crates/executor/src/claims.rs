@@ -1,7 +1,7 @@
-//! Which run an output belongs to while it is written: two runs at once would leave chunks of both.
+//! Claims on outputs: while a run writes an output, no other run may write it. Two runs at once would leave chunks of both.
 //!
-//! A run leaves a note in the folder of each of its outputs before it deletes or writes anything there, and takes it away at its end. Another run
-//! that finds one stops, unless the first one is gone. The note of the first output is renewed for all.
+//! A run leaves a claim in the folder of each of its outputs before it deletes or writes anything there, and removes it at its end. Another
+//! run that finds a claim stops, unless the first run is gone. Only the claim of the first output is renewed, for all of them.
 
 use crate::RunError;
 use crate::driver::Still;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The object in the folder of an output.
 pub(crate) const CLAIM: &str = ".chunkwise-claim";
-/// What such objects begin with.
+/// The prefix of such objects.
 pub(crate) const NOTES: &str = ".chunkwise-";
 /// The object in the folder of a group whose coordinates and metadata are being written.
 pub(crate) const LOCK: &str = ".chunkwise-lock";
@@ -51,7 +51,7 @@ impl Claim {
             let Some(other) = note::read::<Claim>(&store, CLAIM)?.filter(|c| c.note.is(&self.note)) else { return Ok(None) };
             other.note.alive(&store, CLAIM).map(Some)
         };
-        // Where the other note cannot be read, the run is not known to be gone.
+        // If the other note cannot be read, the run is not known to be gone.
         Ok(renewed().map_or(true, |found| found.unwrap_or(false)))
     }
 }
@@ -66,9 +66,9 @@ fn refusal(store: &Store, held: &Claim) -> RunError {
     }
 }
 
-/// What the outputs of a run are claimed by, until it is dropped.
+/// The claims on the outputs of a run. They end when this is dropped.
 pub(crate) struct Claims {
-    /// That of the first output. A run without outputs has none.
+    /// The claim on the first output. A run without outputs has none.
     first: Option<Renewals<Claim>>,
     rest: Vec<Held<Claim>>,
 }
@@ -77,12 +77,12 @@ impl Claims {
     /// Claims outputs.
     ///
     /// # Errors
-    /// When another run writes to one, or storage fails; then none is claimed.
+    /// When another run writes to an output, or storage fails. Then none is claimed.
     pub fn take(ctx: &TaskContext, outputs: &[&str]) -> Result<Claims, RunError> {
         let stores: Vec<Store> = outputs.iter().map(|name| Store::open(ctx.array_location(name))).collect::<Result<_, _>>()?;
         let renewed_in = stores.first().map(|s| s.url("")).unwrap_or_default();
         let claim = Claim { run: ctx.plan.id(), note: Note::mine(), renewed_in };
-        // The first one first: others of these are known to be renewed by it.
+        // The first output is claimed first, because its claim is the one that is renewed for the others.
         let (first, rest) = stores.split_at(stores.len().min(1));
         let first = first.iter().map(|store| claim.take(store)).next().transpose()?.map(Renewals::of);
         let mut claims = Claims { first, rest: Vec::new() };
@@ -96,15 +96,15 @@ impl Claims {
         refused.map_or(Ok(claims), Err)
     }
 
-    /// Makes sure that the outputs are still ours.
+    /// Checks that the outputs are still ours.
     ///
     /// # Errors
-    /// When another run has taken one over, or may have, because this one was silent for too long.
+    /// When another run has taken over an output, or may have done so because this run was silent for too long.
     pub fn check(&self) -> Result<(), RunError> {
         self.first.as_ref().map_or(Ok(()), Renewals::check)
     }
 
-    /// Until when the outputs may be written to.
+    /// The time until which the outputs may be written.
     pub fn fence(&self) -> Option<Fence> {
         self.first.as_ref().map(Renewals::fence)
     }
@@ -124,7 +124,7 @@ impl Drop for Claims {
     }
 }
 
-/// Refuses outputs that another run writes to, for a run that is prepared without a driver.
+/// Refuses outputs that another run writes to. For runs that are prepared without a driver.
 ///
 /// # Errors
 /// When there is one.
@@ -139,19 +139,19 @@ pub(crate) fn check(ctx: &TaskContext, outputs: &[&str]) -> Result<(), RunError>
     at_once(outputs, look).into_iter().collect()
 }
 
-/// The right to write the coordinates and the metadata of a group, until it is dropped.
+/// The lock of a group: the right to write its coordinates and metadata, until this is dropped.
 pub(crate) struct GroupLock(Renewals<Note>);
 
 /// How long another run may take for a group.
 const WAIT: Duration = Duration::from_secs(120);
-/// How soon it is looked again, at first and at most.
+/// Pauses between two checks: the first one and the longest one.
 const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 impl GroupLock {
-    /// Waits for it, as long as `still` has nothing against it.
+    /// Waits for the lock, unless `still` fails.
     ///
     /// # Errors
-    /// When another run has it for too long, or storage fails; and those of `still`.
+    /// When another run holds the lock for too long, or storage fails. Also the errors of `still`.
     pub fn wait(group: &Location, still: Still<'_>) -> Result<GroupLock, RunError> {
         let (store, began, mut pause) = (Store::open(group)?, Moment::now(), PAUSE[0]);
         let mine = Note::mine();
@@ -174,7 +174,7 @@ impl GroupLock {
         }
     }
 
-    /// Makes sure that it is still ours.
+    /// Checks that the lock is still ours.
     ///
     /// # Errors
     /// When it is not, or may not be.

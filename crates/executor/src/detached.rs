@@ -1,5 +1,5 @@
-//! Runs without a driver. A state machine, a scheduler or a person has the tasks run, stage by stage. This module does what a driver does before
-//! the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
+//! Runs without a driver. A state machine, a scheduler or a person has the tasks run, stage by stage. This module does the work of a driver
+//! before the first task and after the last one. Everything is in storage; nothing is remembered between these calls.
 
 use crate::checksums::Sums;
 use crate::driver::{begin, outputs, publish, unusable};
@@ -14,28 +14,28 @@ use chunkwise_storage::{Location, Store};
 use chunkwise_task::{Inputs, TaskContext};
 use std::cmp::Reverse;
 
-/// Batches of all stages together, at most: a state machine carries them in a document of 256 KiB.
+/// The largest number of batches of all stages together: a state machine carries them in a document of 256 KiB.
 const MOST_BATCHES: u64 = 4000;
-/// Bytes that a batch reads and writes, where the tasks are small.
+/// Bytes that a batch reads and writes, if tasks are small.
 const BATCH_BYTES: u64 = 256 << 20;
-/// Tasks of a batch, likewise.
+/// Tasks of a batch, if tasks are small.
 const BATCH_TASKS: u64 = 1000;
-/// Objects with reports that are looked at for failures, and failures that are told.
+/// How many objects with reports are searched for failures, and how many failures are returned.
 const LOOKED_AT: usize = 256;
 const TOLD: usize = 20;
 
-/// Prepares a run: outputs that are replaced are deleted, the plan is stored, and what there is to do is cut into batches of `batch` tasks, or as
-/// many as seems right.
+/// Prepares a run. Outputs that are replaced are deleted, the plan is stored, and the tasks are cut into batches of `batch` tasks. Without
+/// `batch`, a suitable number is chosen.
 ///
 /// # Errors
-/// When an output exists and is not to be replaced, or another process drives this run now.
+/// When an output exists and must not be replaced, or another process drives this run now.
 pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
     run_folder::prepare(&ctx.plan)?;
     let lease = Lease::take(&ctx.run_dir)?;
     Ok(batches(ctx, &begin(ctx, lease.as_ref(), false, resume, overwrite, &Default::default())?.done, batch))
 }
 
-/// What there would be to do.
+/// The batches of a new run.
 pub fn preview(ctx: &TaskContext, batch: Option<u64>) -> Vec<StageBatches> {
     let done: Vec<Done> = ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect();
     batches(ctx, &done, batch)
@@ -61,12 +61,12 @@ fn batches(ctx: &TaskContext, done: &[Done], batch: Option<u64>) -> Vec<StageBat
     stages.iter().zip(done).enumerate().map(of).collect()
 }
 
-/// Ranges that hold `size` of the tasks each. Done tasks between them are run again, which does no harm.
+/// Ranges that hold `size` of the tasks each. Finished tasks between them are run again, which does no harm.
 fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
     let (mut out, mut held) = (Vec::<[u64; 2]>::new(), 0);
     for t in tasks {
         match out.last_mut() {
-            // A long way of done tasks is not run again.
+            // A long stretch of finished tasks is not run again.
             Some(r) if held < size && t - r[1] < size => (r[1], held) = (t + 1, held + 1),
             _ => {
                 out.push([t, t + 1]);
@@ -77,10 +77,10 @@ fn cut(tasks: impl Iterator<Item = u64>, size: u64) -> Vec<[u64; 2]> {
     out
 }
 
-/// Publishes the outputs, and deletes the intermediates unless they are kept. The URLs of the outputs.
+/// Publishes the outputs, and deletes the intermediates unless they are kept. Returns the URLs of the outputs.
 ///
 /// # Errors
-/// When a chunk is missing: nothing is published of that output, and the message says to resume.
+/// When a chunk is missing. Then the output is not published, and the message says to resume.
 pub fn finish(ctx: &TaskContext) -> Result<Vec<String>, RunError> {
     let mut urls = Vec::new();
     let inputs = Inputs::of_run(ctx)?;
@@ -99,17 +99,17 @@ pub fn delete_intermediates(ctx: &TaskContext) -> Result<(), RunError> {
     Ok(())
 }
 
-/// How far a run is.
+/// The progress of a run.
 pub struct Progress {
     /// The stages.
     pub stages: Vec<StageStatus>,
     /// `planned`, `unfinished`, `cancelled` or `published`.
     pub state: &'static str,
-    /// The last failures that were reported, newest first.
+    /// The last reported failures, the newest first.
     pub failures: Vec<String>,
 }
 
-/// Looks at what storage holds of a run. Listing takes a request for each thousand chunks.
+/// Finds out how much of a run is stored. Listing takes a request for each thousand chunks.
 ///
 /// # Errors
 /// When storage fails.
@@ -141,7 +141,7 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
     let mut failures = Vec::new();
     if !published {
         let mut keys: Vec<String> = store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
-        // The newest come first, for they say what has failed now; others may be of a time before a resume.
+        // The newest come first, because they tell what has failed now. Others may come from a time before a resume.
         keys.sort_by_cached_key(|k| Reverse(age(k)));
         keys.truncate(LOOKED_AT);
         for data in store.get_all(&keys)?.into_iter().flatten() {
@@ -157,15 +157,15 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
     Ok(Progress { stages, state, failures })
 }
 
-/// When a share of a stage was begun, and the how manieth of its objects with reports this is. Names begin with a process, whose number says
-/// nothing, or with what the caller calls the share: so its time and the number are looked for from the end.
+/// When a share of a stage was begun, and the number of this object among its reports. Names begin with a process, whose number means
+/// nothing, or with the caller's name of the share. So the time and the number are searched from the end.
 fn age(key: &str) -> (u128, u64) {
     let mut parts = key.strip_suffix(".jsonl").unwrap_or(key).rsplit('-');
     let number = parts.next().and_then(|n| n.parse().ok()).unwrap_or(0);
     (parts.next().and_then(|t| u128::from_str_radix(t, 16).ok()).unwrap_or(0), number)
 }
 
-/// Tells functions that run tasks of a run to hand back what they have not done.
+/// Tells functions that run tasks of a run to hand back their unfinished tasks.
 ///
 /// # Errors
 /// When storage fails.
@@ -181,10 +181,10 @@ pub fn is_cancelled(run: &Location) -> Result<bool, RunError> {
     Ok(Store::open(run)?.size(CANCELLED)?.is_some())
 }
 
-/// Deletes what a run has in its folder, whose outputs stay: the objects that were deleted.
+/// Deletes the files of a run in its folder, and returns the number of deleted objects. Outputs stay.
 ///
 /// # Errors
-/// When the folder is no run, another process drives the run now, or storage fails.
+/// When the folder does not belong to a run, another process drives the run now, or storage fails.
 pub fn clean(run: &Location) -> Result<u64, RunError> {
     Ok(run_folder::clean(run)?.objects)
 }

@@ -1,4 +1,4 @@
-//! The driver: what is there before the first task, and what is published after the last one. Between them is the scheduler.
+//! The driver: it prepares a run before the first task, and publishes the outputs after the last one. In between, the scheduler works.
 
 use crate::checksums::{self, Sums};
 use crate::claims::{self, Claims, NOTES};
@@ -28,17 +28,17 @@ pub struct RunOptions {
     pub overwrite: bool,
     /// Keep intermediates.
     pub keep: bool,
-    /// How often a task that fails in a way that may pass is tried again, and how often one whose worker is lost.
+    /// How often a task is tried again after a failure that may pass, and, counted separately, after its worker was lost.
     pub retries: u32,
     /// How long one attempt at a task may take.
     pub task_timeout: Option<Duration>,
-    /// Second copies of slow tasks, at most, as a share of the tasks that have ended. 0: none.
+    /// The largest number of second copies of slow tasks, as a fraction of the finished tasks. 0: no copies.
     pub backup_share: f64,
-    /// What the user wrote, to be compared by a run that is resumed.
+    /// The definitions in the pipeline. A resumed run compares them.
     pub definitions: Definitions,
-    /// A task is slow if it runs so many deviations longer than the median of its stage,
+    /// A task is slow if it runs this many deviations longer than the median of its stage,
     pub backup_deviations: f64,
-    /// and at least so long.
+    /// and at least this long.
     pub backup_after: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Default for RunOptions {
 /// Runs plans.
 pub struct Driver;
 
-/// Resident memory of this process in bytes, now and at most so far; 0 where the system does not say.
+/// Resident memory of this process in bytes, now and at its peak; 0 if the system does not say.
 pub(crate) fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |name: &str| {
@@ -71,7 +71,7 @@ pub(crate) fn memory() -> (u64, u64) {
     (bytes("VmRSS:"), bytes("VmHWM:"))
 }
 
-/// Largest resident memory of this process so far, in bytes; 0 where the system does not say.
+/// Largest resident memory of this process so far, in bytes; 0 if the system does not say.
 pub fn peak_memory() -> u64 {
     memory().1
 }
@@ -88,29 +88,29 @@ pub(crate) fn outputs(ctx: &TaskContext) -> Vec<&str> {
 
 /// A run that has begun.
 pub(crate) struct Begun {
-    /// What is done already.
+    /// Tasks that are done already.
     pub done: Vec<Done>,
-    /// The chunks that there are.
+    /// Chunks that exist already.
     pub have: Reports,
-    /// An earlier run of the plan goes on.
+    /// True if this continues an earlier run of the plan.
     pub resumed: bool,
-    /// Why none does, though one was to.
+    /// Why there is no earlier run to continue, if there should be one.
     pub note: Option<String>,
-    /// The right to write to the outputs, of a run with a driver.
+    /// The claims on the outputs, if the run has a driver.
     pub claims: Option<Claims>,
-    /// The inputs as they were.
+    /// The inputs at the beginning of the run.
     pub inputs: Inputs,
 }
 
-/// The object in the folder of a run that says that the run replaces what it finds, for the process that goes on with it or publishes it.
+/// The object in a run's folder that says that the run replaces existing outputs. The process that resumes or publishes the run reads it.
 pub(crate) const OVERWRITES: &str = "overwrites.json";
 
-/// True if the run was begun to replace what there is.
+/// True if the run was begun with the right to replace outputs.
 fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
     Ok(Store::open(&ctx.run_dir)?.get(OVERWRITES)?.is_some())
 }
 
-/// Makes sure that inputs can be read and outputs written: rather now than after hours.
+/// Checks that inputs can be read and outputs written. It is better to know this now than after hours.
 fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
     let input = |source| RunError::Place { what: "an input cannot be read", source };
     let output = |source| RunError::Place { what: "an output cannot be written", source };
@@ -119,7 +119,7 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
         let at = ctx.array_location(name);
         match array.role {
             ArrayRole::Input => check_readable(at).map_err(input)?,
-            // One of each folder: what may be written there is told by prefixes.
+            // One output of each folder: rights to write are given by prefixes.
             ArrayRole::Output if at.is_remote() => {
                 remote.entry(at.parent().map(|folder| folder.to_string())).or_insert(at);
             }
@@ -127,7 +127,7 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
             ArrayRole::Intermediate => {}
         }
     }
-    // Coordinates and metadata go there at the end.
+    // Coordinates and metadata are written there at the end.
     for group in groups::places(&ctx.plan)?.iter().filter(|g| !g.is_remote()) {
         check_writable(group).map_err(output)?;
     }
@@ -135,10 +135,10 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
     at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
 }
 
-/// True if there is something where an output is to be written.
+/// True if something exists at the place of an output.
 fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
     let found = Store::open(ctx.array_location(name))?.list("")?;
-    // Notes do not count, and neither do objects by which stores were tried. An array that was replaced does.
+    // Notes do not count, and neither do objects with which stores were tried. A replaced array does count.
     Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
 
@@ -146,7 +146,7 @@ fn nothing_done(ctx: &TaskContext) -> Vec<Done> {
     ctx.plan.stages.iter().map(|s| Done::new(s.tasks())).collect()
 }
 
-/// The outputs of which some tasks are not done.
+/// The outputs that have unfinished tasks.
 fn undone_outputs<'c>(ctx: &'c TaskContext, done: &[Done]) -> BTreeSet<&'c str> {
     let stages = ctx.plan.stages.iter().zip(done).filter(|(_, d)| !d.all());
     let written = stages.flat_map(|(stage, _)| stage.outputs.iter().map(|o| o.array.as_str()));
@@ -163,10 +163,10 @@ fn claim(ctx: &TaskContext, driven: bool) -> Result<Option<Claims>, RunError> {
     Claims::take(ctx, &names).map(Some)
 }
 
-/// Says why a run may not go on, if it may not.
+/// Fails, with the reason, if a run may not go on.
 pub(crate) type Still<'s> = &'s (dyn Fn() -> Result<(), RunError> + Sync);
 
-/// Prepares outputs and the folder of a run, which has a driver or not.
+/// Prepares the outputs and the folder of a run, with or without a driver.
 pub(crate) fn begin(
     ctx: &TaskContext,
     lease: Option<&Lease>,
@@ -179,7 +179,7 @@ pub(crate) fn begin(
     let began_there = || lease.map_or(Ok(None), Lease::renewed_at);
     run_folder::check(&ctx.run_dir)?;
     let store = Store::open(&ctx.run_dir)?;
-    // What is there without a run of this plan is not ours. Workers leave reports, also where no driver was before.
+    // Anything that exists without a run of this plan is not ours. Workers leave reports even if there was no driver before.
     let planned = resume && store.get(run_folder::PLAN)?.is_some();
     let resumed = planned || resume && !store.list(REPORTS)?.is_empty();
     let mut note = None;
@@ -195,7 +195,7 @@ pub(crate) fn begin(
         store.delete(CANCELLED)?;
         let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
         let known = Inputs::of_run(ctx)?;
-        // Where no driver was, workers that were started by hand have left reports, and the state of the inputs was not written down.
+        // Without a driver, workers that were started by hand have left reports, but the state of the inputs was not recorded.
         if planned && known.is_none() && inputs::matter(&ctx.plan, &done, &have) {
             note = Some(format!("'{}', which says what the inputs were, is gone or damaged: all tasks are run again", Inputs::OBJECT));
             still()?;
@@ -204,7 +204,7 @@ pub(crate) fn begin(
             (done, have) = (nothing_done(ctx), Reports::new());
         }
         inputs = inputs::go_on(ctx, known, began_there()?, &done, &mut have)?;
-        // Another run may have replaced and published them since. No reader may open them while they have chunks of both runs.
+        // Another run may have replaced and published them since. While they have chunks of both runs, no reader may open them.
         let undone: Vec<_> = undone_outputs(ctx, &done).into_iter().collect();
         let unpublished = at_once(&undone, |name| {
             lease.map_or(Ok(()), Lease::check)?;
@@ -237,14 +237,14 @@ pub(crate) fn begin(
         if resume && !overwrite {
             note = edited::note(ctx, definitions)?;
         }
-        // Before anything is deleted or computed.
+        // This comes before anything is deleted or computed.
         permitted(ctx)?;
         groups::check(&ctx.plan, overwrite)?;
         replace::look(ctx, &replaced)?;
         replace::check_apart(&ctx.plan)?;
         inputs = inputs::look(ctx, began_there()?)?;
         claims = claim(ctx, driven)?;
-        // Another run may have ended since they were looked at: only now that they are claimed they stay what they are.
+        // Another run may have ended since they were checked. Now that they are claimed, they cannot change any more.
         for (name, there) in new.iter().zip(at_once(&new, |name| is_there(ctx, name))) {
             match there? {
                 true if !overwrite => return Err(RunError::OutputExists { url: ctx.array_location(name).to_string() }),
@@ -258,21 +258,21 @@ pub(crate) fn begin(
         for said in made {
             note = note.or(said?);
         }
-        // And what is left of another run of this plan.
+        // Also deletes the remains of another run of this plan.
         still()?;
         run_folder::clear(&ctx.run_dir)?;
         files.push((Inputs::OBJECT, inputs.bytes()));
         inputs.watch(ctx);
         (nothing_done(ctx), Reports::new())
     };
-    // Before there is a run that could be resumed: it has something to delete at its end.
+    // This is written before there is a run that could be resumed: the run has something to delete at its end.
     if replaces {
         files.push((OVERWRITES, b"{}".to_vec()));
     }
     if !definitions.is_empty() {
         files.push((DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default()));
     }
-    // `None` stands for aborting the uploads that are of no use any more.
+    // `None` stands for aborting the uploads that are no longer of use.
     let first: Vec<_> = files.iter().map(Some).chain([None]).collect();
     let written = at_once(&first, |file| match file {
         Some((key, data)) => store.put(key, &data[..]),
@@ -284,8 +284,8 @@ pub(crate) fn begin(
     Ok(Begun { done, have, resumed, note, claims, inputs })
 }
 
-/// Writes the checksums of every output, of which `sums` are known, and when all outputs are whole, last of all, their metadata, and then the
-/// coordinates and metadata of their groups. `inputs` are those of the run when it began, if they are known.
+/// Writes the checksums of every output, of which `sums` are known. Only when all outputs are whole, it writes their metadata, and then the
+/// coordinates and metadata of their groups. `inputs` are those of the beginning of the run, if they are known.
 pub(crate) fn publish(
     ctx: &TaskContext,
     sums: &Sums,
@@ -295,7 +295,7 @@ pub(crate) fn publish(
 ) -> Result<(), RunError> {
     still()?;
     let names = outputs(ctx);
-    // What is looked at and written at once: the inputs, the checksums, each output.
+    // Checks and writes that happen at the same time: the inputs, the checksums, each output.
     enum Before<'n> {
         Inputs,
         Checksums,
@@ -317,11 +317,12 @@ pub(crate) fn publish(
         Ok(Some(*name).filter(|_| unfinished))
     });
     let unfinished = ready.into_iter().collect::<Result<Vec<_>, RunError>>()?;
-    // Only after the checksums are written: until then they have no name either.
+    // This comes after the checksums are written, which also have no final name until then.
     for name in unfinished.into_iter().flatten() {
         Store::open(ctx.array_location(name))?.sweep(true)?;
     }
-    // Reports of workers that were killed while they wrote them. Not before everything is there, as others may be at work elsewhere.
+    // Reports of workers that were killed while they wrote them. They are removed only when everything exists, because workers may be
+    // active elsewhere.
     Store::open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
     replace::abort_uploads(ctx)?;
     let published = at_once(&names, |name| still().and_then(|()| ctx.publish(name).map_err(unusable)));
@@ -336,8 +337,8 @@ pub(crate) fn publish(
 }
 
 impl Driver {
-    /// Removes what attempts have left unfinished in the outputs of a run that is done, when none of its workers is left: copies that came too
-    /// late, and threads that hung.
+    /// Removes unfinished files of attempts in the outputs of a run that is done and has no workers left: files of copies that came too
+    /// late, and of threads that hung.
     ///
     /// # Errors
     /// When storage fails.
@@ -358,7 +359,7 @@ impl Driver {
     ) -> Result<RunReport, RunError> {
         let started = Instant::now();
         let plan = &ctx.plan;
-        // Of stores elsewhere, the lease says it.
+        // In an object store, the lease is enough.
         if !ctx.run_dir.is_remote() {
             run_folder::prepare(&ctx.plan)?;
             check_writable(&ctx.run_dir).map_err(|source| RunError::Place { what: "the work directory cannot be written", source })?;
@@ -395,7 +396,7 @@ impl Driver {
         let parts = Parts { ctx, executor, options, events, cancel, log: log_, lease: lease_, report: report_, sums: sums_, have, ready };
         let result = Scheduler::new(parts).run();
         log.flush()?;
-        // What is only in memory would have to be made again by the run that goes on; and publishing needs memory, too.
+        // Otherwise the next run would have to make again what is only in memory. Publishing needs memory, too.
         let flushed = executor.flush();
         if result.is_ok() {
             flushed?;

@@ -1,7 +1,7 @@
-//! Why a run cannot be resumed: the pipeline is no longer that of the run that wrote there. This module finds what has changed.
+//! Finds out what has changed if a run cannot be resumed because the pipeline was edited.
 //!
-//! The folder of a run has the hash of its plan as its name, so an edited pipeline has another folder. Then the plans that lie beside it
-//! are looked at for one with the same outputs.
+//! The folder of a run has the hash of its plan as its name, so an edited pipeline has another folder. Then this module searches the
+//! neighbouring plans for one with the same outputs.
 
 use crate::RunError;
 use crate::driver::outputs;
@@ -12,23 +12,24 @@ use chunkwise_types::ByteSize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// What the user wrote, by what it is: `array y` is an expression, `input x` a place. Kept in the folder of a run to say what has changed.
+/// The definitions in the pipeline: `array y` is an expression, `input x` a place. They are kept in the folder of a run to say what has
+/// changed.
 pub type Definitions = BTreeMap<String, String>;
 
-/// The object in the folder of a run that has them.
+/// The object in a run's folder that holds them.
 pub(crate) const DEFINITIONS: &str = "definitions.json";
 
-/// Runs in a work directory that are looked at, at most.
+/// The largest number of runs in a work directory that are read.
 const MAX_RUNS: usize = 256;
 
-/// Changes that are told.
+/// The largest number of changes in a message.
 const TOLD: usize = 12;
 
 /// A run with some of the same outputs.
 pub(crate) struct Earlier {
     /// The name of its folder.
     pub run: String,
-    /// What is different now.
+    /// The differences to this run.
     pub changes: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn earlier(ctx: &TaskContext, definitions: &Definitions) -> Result<Op
     let mut best: Option<Earlier> = None;
     for run in store.list_dirs("")?.into_iter().filter(|run| run != ctx.run_dir.name()).take(MAX_RUNS) {
         let Some(text) = store.get(&format!("{run}/plan.json"))? else { continue };
-        // A plan of another version, or a file of another program.
+        // It is a plan of another version, or a file of another program.
         let Ok(plan) = Plan::from_json(&String::from_utf8_lossy(&text)) else { continue };
         if !of_role(&plan, ArrayRole::Output).keys().any(|url| urls.contains(url)) {
             continue;
@@ -69,7 +70,7 @@ pub(crate) fn earlier(ctx: &TaskContext, definitions: &Definitions) -> Result<Op
     Ok(best)
 }
 
-/// The error of a run that should go on with one that there is not, where an output is in the way.
+/// The error if a run should continue an earlier one that does not exist, and an output is in the way.
 pub(crate) fn refusal(ctx: &TaskContext, url: String, definitions: &Definitions) -> Result<RunError, StorageError> {
     let work = ctx.run_dir.parent().map(|w| w.to_string()).unwrap_or_default();
     Ok(match earlier(ctx, definitions)? {
@@ -96,12 +97,12 @@ fn codec(codec: &Codec) -> String {
         Codec::None => "none".into(),
         Codec::Zstd(level) => format!("zstd, level {level}"),
         Codec::Gzip(level) => format!("gzip, level {level}"),
-        // As they are written in the metadata.
+        // In the form of the metadata.
         Codec::Codecs(_) | Codec::V2(_) => serde_json::to_string(codec).unwrap_or_default(),
     }
 }
 
-/// Sentences about what differs between an earlier plan and the one now, each with what was written for it.
+/// Sentences about the differences between an earlier plan and the present one, each with both definitions.
 fn changes(was: &Plan, wrote: &Definitions, is: &Plan, writes: &Definitions) -> Vec<String> {
     let mut out = Vec::new();
     let known = !wrote.is_empty() && !writes.is_empty();
@@ -141,7 +142,7 @@ fn changes(was: &Plan, wrote: &Definitions, is: &Plan, writes: &Definitions) -> 
         }
     }
     if out.is_empty() {
-        // What is computed for each output, stage by stage.
+        // The computation of each output, stage by stage.
         for url in of_role(is, ArrayRole::Output).keys() {
             if made(was, url) != made(is, url) {
                 out.push(format!("what is computed for '{}' has changed", short(url)));
@@ -154,7 +155,7 @@ fn changes(was: &Plan, wrote: &Definitions, is: &Plan, writes: &Definitions) -> 
     out
 }
 
-/// What is different about one array.
+/// The differences of one array.
 fn array(what: &str, a: &PlanArray, b: &PlanArray, out: &mut Vec<String>) {
     let mut add = |part: &str, was: String, is: String| {
         if was != is {
@@ -186,7 +187,7 @@ fn array(what: &str, a: &PlanArray, b: &PlanArray, out: &mut Vec<String>) {
     }
 }
 
-/// The kernels of all stages that an output comes from, in order.
+/// The kernels of all stages on which an output depends, in order.
 fn made(plan: &Plan, url: &str) -> Vec<String> {
     let mut wanted: BTreeSet<&str> = plan.arrays.iter().filter(|(_, a)| a.url == url).map(|(n, _)| n.as_str()).collect();
     let mut out = Vec::new();
@@ -199,7 +200,7 @@ fn made(plan: &Plan, url: &str) -> Vec<String> {
     out
 }
 
-/// A note for a run that should go on with an earlier one and finds none, though there is one with the same outputs.
+/// A note for a run that should continue an earlier one and finds none, although a run with the same outputs exists.
 pub(crate) fn note(ctx: &TaskContext, definitions: &Definitions) -> Result<Option<String>, StorageError> {
     if outputs(ctx).is_empty() {
         return Ok(None);

@@ -6,13 +6,13 @@ use chunkwise_task::TaskError;
 /// A run that did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// An output is there already.
+    /// An output exists already.
     #[error("the output '{url}' exists; use --overwrite to replace it, or --resume to go on with an unfinished run")]
     OutputExists {
         /// Its URL.
         url: String,
     },
-    /// The run that should go on is one of another pipeline.
+    /// The earlier run belongs to another pipeline.
     #[error(
         "nothing can be resumed: the output '{url}' was written by run '{run}', and the pipeline has changed since:{detail}\nundo that, and \
          --resume goes on with the run; or use --overwrite to compute everything as the pipeline says now"
@@ -27,7 +27,7 @@ pub enum RunError {
         /// The same as lines of text.
         detail: String,
     },
-    /// There is no run that could go on.
+    /// There is no run to continue.
     #[error(
         "nothing can be resumed: the output '{url}' exists, but the work directory '{work_dir}' has no run that wrote it; name that of the \
          run with --work-dir, or use --overwrite to compute everything"
@@ -35,7 +35,7 @@ pub enum RunError {
     NoRun {
         /// The output.
         url: String,
-        /// Where runs were looked for.
+        /// Where runs were searched.
         work_dir: String,
     },
     /// A place that the run needs cannot be used.
@@ -46,7 +46,7 @@ pub enum RunError {
         /// Why.
         source: StorageError,
     },
-    /// An output is at a place that something else has.
+    /// An output overlaps another place.
     #[error(
         "the output '{url}' is, holds or lies in {what} '{other}', perhaps by another name: writing one would destroy the other; choose another \
          place. Nothing was computed or deleted"
@@ -54,12 +54,12 @@ pub enum RunError {
     Overlap {
         /// The output.
         url: String,
-        /// What the other one is.
+        /// The role of the other place.
         what: &'static str,
-        /// Where that is.
+        /// The URL of the other place.
         other: String,
     },
-    /// The outputs do not fit into a group that is there.
+    /// The outputs do not fit into an existing group.
     #[error("the outputs cannot go into the group '{url}': {detail}")]
     Group {
         /// The group.
@@ -78,7 +78,7 @@ pub enum RunError {
         /// The outputs that are unfinished.
         outputs: Vec<String>,
     },
-    /// No worker can do anything.
+    /// No worker can be started, or none can succeed.
     #[error("{0}")]
     Executor(String),
     /// Another process runs the same plan.
@@ -89,20 +89,20 @@ pub enum RunError {
     Running {
         /// The process that runs it.
         holder: String,
-        /// How long a dead one counts.
+        /// How long the lock of a dead process counts.
         seconds: u64,
-        /// What says so.
+        /// The lock file.
         url: String,
     },
-    /// The run went on for too long without saying so.
+    /// The run did not renew its note for too long.
     #[error(
         "this run may not go on: its note '{note}' was not renewed for {seconds} s, as the machine slept or the store did not answer, and {detail}; \
          what is finished is kept. If no other run has taken its place, --resume goes on"
     )]
     Lost {
-        /// The note by which others know that it runs.
+        /// The note by which others know that the run is active.
         note: String,
-        /// What has become of it.
+        /// What has happened to it.
         detail: String,
         /// How long a run may go on without renewing it.
         seconds: u64,
@@ -119,15 +119,15 @@ pub enum RunError {
         run: String,
         /// Its driver.
         holder: String,
-        /// How long a dead one counts.
+        /// How long the claim of a dead process counts.
         seconds: u64,
-        /// What says so.
+        /// The claim file.
         claim: String,
     },
     /// The work directory or an output cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A chunk that tasks reported is not there at the end.
+    /// A chunk that tasks reported is missing at the end.
     #[error("array '{array}' is not whole after the run: {missing} chunks are missing; run again with --resume")]
     Incomplete {
         /// The array.

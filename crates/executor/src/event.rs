@@ -1,9 +1,9 @@
-//! What a run tells its watchers.
+//! Events that a run sends to its watchers.
 
 use chunkwise_plan::Requests;
 use serde::Serialize;
 
-/// A stage as the watchers know it.
+/// A stage, as watchers see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct StageInfo {
     /// Its name.
@@ -77,42 +77,42 @@ pub enum Event {
         /// Its URL.
         url: String,
     },
-    /// What has been used so far of a service that is paid for by use.
+    /// The use so far of a service that charges for use.
     Used(Usage),
-    /// How far the run is, now and then.
+    /// The progress of the run, from time to time.
     Progress(Progress),
     /// All is done.
     RunFinished(RunReport),
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// Bytes, decoded, that all tasks read and write, as the plan projects them.
+    /// Decoded bytes that all tasks read and write, by the projection of the plan.
     pub total: f64,
-    /// Those that are done, of running tasks as far as they are known to be.
+    /// The part of it that is done, including the known part of running tasks.
     pub done: f64,
-    /// Those that were done before this run.
+    /// The part of it that was done before this run.
     pub before: f64,
     /// Seconds since the tasks began.
     pub seconds: f64,
-    /// Resident memory of this process, if the tasks run in it; else the largest memory of a worker so far, 0 if that is not known.
+    /// Resident memory of this process, if the tasks run in it. Otherwise the largest memory of a worker so far, or 0 if that is not known.
     pub memory: u64,
-    /// What a worker may use.
+    /// The memory that a worker may use.
     pub allowed_mem: u64,
 }
 
 impl Progress {
-    /// Less than this is done too soon to say how long the rest takes.
+    /// As long as less than this fraction is done, the remaining time cannot be estimated.
     const ENOUGH: f64 = 0.02;
 
-    /// Bytes a second, once something is done.
+    /// Bytes per second, once something is done.
     pub fn rate(&self) -> Option<f64> {
         let done = self.done - self.before;
         (done > 0.0 && self.seconds > 0.0).then(|| done / self.seconds)
     }
 
-    /// Seconds that the rest takes if it goes on like this; none while that cannot be known.
+    /// Seconds that the rest takes at the present rate; `None` as long as that is not known.
     ///
     /// ```
     /// use chunkwise_executor::Progress;
@@ -126,16 +126,16 @@ impl Progress {
     }
 }
 
-/// What a run has used of a service that is paid for by use.
+/// The use of a service that charges for use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Usage {
     /// Invocations.
     pub invocations: u64,
-    /// Seconds that they took, each times the memory of the function in GiB.
+    /// The sum of their durations in seconds, each multiplied by the memory of the function in GiB.
     pub gb_seconds: f64,
     /// Invocations that were refused because there were too many at once.
     pub throttled: u64,
-    /// Where.
+    /// The region.
     pub region: String,
 }
 
@@ -160,15 +160,15 @@ pub struct RunReport {
     pub bytes_read: u64,
     /// Encoded bytes written.
     pub bytes_written: u64,
-    /// Bytes of intermediates that went to storage: those that did not fit into memory beside the tasks.
+    /// Bytes of intermediates that went to storage because they did not fit into memory beside the tasks.
     pub bytes_spilled: u64,
-    /// Seconds that the tasks took, by stage, each counted for itself.
+    /// Seconds that the tasks took, added up by stage.
     pub task_seconds: Vec<f64>,
     /// Requests of the tasks, by stage.
     pub requests: Vec<Requests>,
-    /// Largest resident memory of the process so far in bytes, or of a worker where that is known and larger.
+    /// Largest resident memory of the process so far in bytes, or of a worker if that is known and larger.
     pub peak_memory: u64,
-    /// What it has used of a service that is paid for by use.
+    /// The use of a service that charges for use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// URLs of the outputs.

@@ -1,6 +1,6 @@
-//! The groups that outputs are in: what is there before a run must agree with the plan, and coordinates are written after it.
+//! The groups of the outputs. Before a run, existing groups must agree with the plan; after it, coordinates are written.
 //!
-//! This is the one place where coordinates are written, whatever runs the plan, so that no group says two things of one dimension.
+//! Only this module writes coordinates, whatever runs the plan, so a group cannot contain two versions of a dimension.
 
 use crate::claims::{GroupLock, LOCK};
 use crate::driver::Still;
@@ -14,10 +14,10 @@ use chunkwise_storage::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Bytes of a coordinate that is read.
+/// The largest coordinate that is read, in bytes.
 pub const MAX_COORDINATE: u64 = chunkwise_plan::MAX_BYTES;
 
-/// A stored array as a coordinate; `None` if there is none of this name, or its dimensions have no names.
+/// A stored array as a coordinate; `None` if there is no array of this name, or its dimensions have no names.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -44,7 +44,7 @@ fn coord_of(at: &Location, c: &PlanCoordinate) -> Result<Coord, RunError> {
     Ok(Coord { name: c.name.clone(), dims, shape, labels, attributes, bounds: false })
 }
 
-/// The folder may be made a group: it is one already, or holds no foreign files.
+/// True if the folder may become a group: it is one already, or contains no foreign files.
 fn usable(group: &Location) -> bool {
     if check_allowed(group).is_err() {
         return false;
@@ -63,12 +63,12 @@ struct Group<'a> {
     outputs: Vec<(String, &'a PlanArray)>,
 }
 
-/// The version of Zarr that an output is written in.
+/// The version of Zarr of an output.
 fn format_of(array: &PlanArray) -> u8 {
     array.encoding.as_ref().map_or(3, |e| e.codec.zarr_format())
 }
 
-/// The groups of a plan, those that it does not name included: each folder that an output is in.
+/// The groups of a plan, including those that it does not name: each folder with an output in it.
 fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
     let planned: HashMap<String, &PlanGroup> =
         plan.groups.iter().map(|g| Ok((Location::parse(&g.url, None)?.as_str().to_string(), g))).collect::<Result<_, StorageError>>()?;
@@ -89,12 +89,12 @@ fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
     Ok(out.into_values().collect())
 }
 
-/// The folders that are made groups, or written into as such.
+/// The folders that become groups, or are groups and get new arrays.
 pub(crate) fn places(plan: &Plan) -> Result<Vec<Location>, RunError> {
     Ok(groups(plan)?.into_iter().map(|g| g.at).collect())
 }
 
-/// What a group holds besides the outputs and coordinates of the plan: arrays by name, with their dimensions and lengths.
+/// The other arrays of a group, which are neither outputs nor coordinates of the plan: by name, with their dimensions and lengths.
 struct Others(Vec<(String, Vec<Option<String>>, Vec<u64>)>);
 
 impl Others {
@@ -124,7 +124,7 @@ impl Others {
         self.0.iter().find(|(name, dims, _)| name != dim && dims.iter().any(|d| d.as_deref() == Some(dim))).map(|(n, ..)| n.as_str())
     }
 
-    /// An array that has a dimension in another length.
+    /// An array in which the dimension has another length.
     fn other_length(&self, dim: &str, n: u64) -> Option<(&str, u64)> {
         let of = |(name, dims, shape): &'_ (String, Vec<Option<String>>, Vec<u64>)| {
             let i = dims.iter().position(|d| d.as_deref() == Some(dim))?;
@@ -138,8 +138,8 @@ fn refuse(at: &Location, detail: String) -> RunError {
     RunError::Group { url: at.to_string(), detail }
 }
 
-/// Refuses a group if foreign files, or another group, are in the way of one of its coordinates. In object stores that is found when the coordinate
-/// is written, because looking takes requests.
+/// Refuses a group if foreign files, or another group, are in the way of one of its coordinates. In object stores, this is noticed when the
+/// coordinate is written, because checking takes requests.
 fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
     if at.is_remote() {
         return Ok(());
@@ -147,22 +147,22 @@ fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
     replaceable(&at.join(&coord.name), &serde_json::Value::Null).map(|_| ()).map_err(|e| refuse(at, e.to_string()))
 }
 
-/// A group that outputs go into, and the coordinates that it lacks.
+/// A group of the outputs, and the coordinates that it lacks.
 struct Lacking {
     at: Location,
-    /// It is a group already.
+    /// True if it is a group already.
     is_group: bool,
     zarr_format: u8,
     coords: Vec<Coord>,
-    /// Of the group, if it has to be made.
+    /// The attributes of the group, if it has to be made.
     attributes: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Compares a plan with the groups that its outputs go into, before anything is written.
+/// Compares a plan with the groups of its outputs, before anything is written.
 ///
 /// # Errors
-/// When a group has a dimension of the outputs in another length, or other labels for it; unless the run replaces (`overwrite`) all that the group
-/// has along this dimension.
+/// When a dimension of the outputs has another length or other labels in a group, unless the run replaces (`overwrite`) everything that the
+/// group has along this dimension.
 pub(crate) fn check(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
     look(plan, overwrite).map(|_| ())
 }
@@ -207,12 +207,13 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             continue;
         };
         let Some(difference) = there.difference(&wanted) else { continue };
-        // The label of the one element that an output is of gives way to the labels of all.
+        // If an output has a single label, the labels of the whole dimension take precedence.
         if wanted.dims.is_empty() && there.is_index() {
             continue;
         }
         let user = wanted.own_dims().iter().find_map(|d| others.with_dim(d).filter(|n| !is_coordinate(n)));
-        // Along other dimensions it is no coordinate of this run, but a foreign array; an index, or one label of it, is a coordinate all the same.
+        // Along other dimensions, it is not a coordinate of this run but a foreign array. An index, or one label of it, is a coordinate
+        // nevertheless.
         let label = there.is_index() || there.dims.is_empty() && wanted.is_index();
         let foreign = there.dims != wanted.dims && !label;
         if overwrite && user.is_none() && !foreign {
@@ -235,7 +236,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
             ),
         ));
     }
-    // A coordinate that is written anew has no say.
+    // A coordinate that is replaced does not count.
     let rest = Others(others.0.into_iter().filter(|o| !(overwrite && is_coordinate(&o.0))).collect());
     for (dim, n) in dims {
         if let Some((name, len)) = rest.other_length(dim, n) {
@@ -272,7 +273,7 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
         Labels::Text(list) => Values::Text(list),
         Labels::Lost => return Ok(()),
     };
-    // First the metadata: half of the old and half of the new must not open.
+    // The metadata comes first: an array that is half old and half new must not open.
     let store = Store::open(&place)?;
     let owned = replaceable(&place, &serde_json::Value::Null)?;
     for key in ["zarr.json", ".zarray", ".zattrs"] {
@@ -287,10 +288,10 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
     Ok(())
 }
 
-/// Makes the folders of the outputs groups and writes the coordinates that they lack.
+/// Makes the folders of the outputs groups, and writes the coordinates that they lack.
 ///
 /// # Errors
-/// As [`check`]: a group may have changed while the run went on. When storage fails, or the run may not go on.
+/// As [`check`], because a group may have changed during the run. Also when storage fails, or the run may not go on.
 pub(crate) fn publish(plan: &Plan, overwrite: bool, still: Still<'_>) -> Result<(), RunError> {
     for group in groups(plan)? {
         // Another run may write other arrays of the group at the same time.

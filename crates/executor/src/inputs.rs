@@ -1,4 +1,5 @@
-//! Inputs of a run before its first task: they must be what the plan was made for, and what finished tasks have read.
+//! Checks the inputs of a run before its first task. They must be those that the plan was made for, and those that finished tasks have
+//! read.
 
 use crate::RunError;
 use crate::driver::unusable;
@@ -10,7 +11,7 @@ use chunkwise_storage::StorageError;
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::collections::HashSet;
 
-/// Tasks of which it is looked up what they have read, at most; it takes some microseconds each.
+/// The largest number of tasks whose reads are examined. Each takes some microseconds.
 const LOOKED_UP: u64 = 200_000;
 
 fn unusable_input(e: TaskError) -> RunError {
@@ -20,25 +21,25 @@ fn unusable_input(e: TaskError) -> RunError {
     }
 }
 
-/// The inputs of a run that begins; `began_there` is the time by the clock of an object store that it writes to.
+/// The inputs of a new run. `began_there` is the time by the clock of an object store that it writes to.
 ///
 /// # Errors
-/// When one is not there, or another one than the plan was made for.
+/// When an input does not exist, or is not the one that the plan was made for.
 pub(crate) fn look(ctx: &TaskContext, began_there: Option<u64>) -> Result<Inputs, RunError> {
     Inputs::look(ctx, began_there).map_err(unusable_input)
 }
 
-/// True if something is there already that may be made of inputs, so that it matters what they were.
+/// True if anything exists already that may depend on inputs, so that their earlier state matters.
 pub(crate) fn matter(plan: &Plan, done: &[Done], have: &Reports) -> bool {
     let anything = !have.is_empty() || done.iter().any(|d| d.count() > 0);
     anything && plan.arrays.values().any(|a| a.role == ArrayRole::Input)
 }
 
-/// Looks at the inputs of a run that goes on, of which it is `known` what they were. A chunk that was written since may be read if nothing that is finished was made of it: the result is
-/// that of the input as it is now. Then what unfinished tasks have written is forgotten.
+/// Checks the inputs of a resumed run; `known` is their earlier state. A chunk that was written since may be read if no finished task
+/// depends on it. Then the result is that of the input as it is now, and the chunks of unfinished tasks are made again.
 ///
 /// # Errors
-/// When something that is finished was made of a chunk that was written since, or an input is another array or none.
+/// When a finished task depends on a chunk that was written since, or an input is another array or does not exist.
 pub(crate) fn go_on(
     ctx: &TaskContext,
     known: Option<Inputs>,
@@ -69,7 +70,7 @@ pub(crate) fn go_on(
     Ok(inputs)
 }
 
-/// Of each stage, the tasks that finished ones are made of, by way of intermediates, themselves included; `None` if there are too many.
+/// For each stage, the tasks on which finished ones depend by way of intermediates, and these themselves; `None` if there are too many.
 fn used(plan: &Plan, done: &[Done]) -> Option<Vec<Done>> {
     let producers = Producers::new(plan);
     let mut used: Vec<Done> = plan.stages.iter().map(|s| Done::new(s.tasks())).collect();
@@ -87,7 +88,7 @@ fn used(plan: &Plan, done: &[Done]) -> Option<Vec<Done>> {
     Some(used)
 }
 
-/// Refuses chunks of an input of which something is made that is finished.
+/// Refuses changed chunks of an input if a finished task depends on them.
 fn check(ctx: &TaskContext, name: &str, chunks: &HashSet<Vec<u64>>, used: Option<&[Done]>) -> Result<(), RunError> {
     let plan = &ctx.plan;
     let refuse = |detail: String| {
@@ -109,7 +110,7 @@ fn check(ctx: &TaskContext, name: &str, chunks: &HashSet<Vec<u64>>, used: Option
     Ok(())
 }
 
-/// Forgets the chunks of tasks that are not finished: they may be made of what has changed since.
+/// Forgets the chunks of unfinished tasks, because they may depend on changed chunks.
 fn forget_unfinished(plan: &Plan, done: &[Done], have: &mut Reports) {
     let producers = Producers::new(plan);
     have.retain(|(array, chunk), _| {

@@ -1,8 +1,8 @@
-//! The lease of a run: one driver at a time runs a plan.
+//! The lease of a run. It makes sure that one driver at a time runs a plan.
 //!
-//! Two drivers of one plan would delete each other's intermediates. So a driver leaves a note beside the folder of the run. Where the store cannot
-//! compare and swap, two may take over a note that was left behind; then tasks still write whole, equal chunks, and one that misses a chunk
-//! fails instead of reading it as zeros.
+//! Two drivers of one plan would delete each other's intermediates. So a driver leaves a note beside the folder of the run. If the store
+//! does not support compare and swap, two drivers may take over an abandoned note. Then tasks still write whole, equal chunks, and a task
+//! that misses a chunk fails instead of reading zeros.
 
 use crate::RunError;
 use crate::claims::Claims;
@@ -10,9 +10,9 @@ use crate::note::{self, Note, STALE};
 use crate::renewals::{Fence, Renewals};
 use chunkwise_storage::{Location, Store};
 
-/// The right to drive a run, until it is dropped.
+/// The lease of a run, until this is dropped.
 pub(crate) struct Lease {
-    /// The claims on the outputs of the run. They go first: a driver that finds no lease must find no claims.
+    /// The claims on the outputs of the run. They are dropped first: a driver that finds no lease must find no claims.
     pub claims: Option<Claims>,
     own: Renewals<Note>,
     store: Store,
@@ -20,7 +20,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes it for the run in a folder.
+    /// Takes the lease of the run in a folder.
     pub fn take(run_dir: &Location) -> Result<Option<Lease>, RunError> {
         Lease::take_as(Note::mine(), run_dir)
     }
@@ -36,16 +36,16 @@ impl Lease {
         }
     }
 
-    /// Makes sure that the run and its outputs are still this driver's.
+    /// Checks that the run and its outputs still belong to this driver.
     ///
     /// # Errors
-    /// When they are not, or may not be, because this driver was silent for too long: a machine may sleep.
+    /// When they do not, or may not because this driver was silent for too long. A machine may sleep.
     pub fn check(&self) -> Result<(), RunError> {
         self.own.check()?;
         self.claims.as_ref().map_or(Ok(()), Claims::check)
     }
 
-    /// When it was renewed last, by the clock of its store, if that is an object store: nanoseconds since 1970.
+    /// When it was last renewed, by the clock of its store, if that is an object store: nanoseconds since 1970.
     ///
     /// # Errors
     /// When storage fails.
@@ -53,7 +53,7 @@ impl Lease {
         Ok(self.store.written_at(&self.key)?)
     }
 
-    /// Until when the run may write.
+    /// The time until which the run may write.
     pub fn fence(&self) -> Fence {
         let claims = self.claims.as_ref().and_then(Claims::fence);
         claims.into_iter().fold(self.own.fence(), Fence::and)
@@ -95,7 +95,7 @@ mod tests {
         let run = Location::parse("memory://lease/work/run", None).unwrap();
         let note = Note::mine();
         let lease = Lease::take_as(note.clone(), &run).unwrap().unwrap();
-        // Another driver, also of this process, is told so; a request that is sent again is none.
+        // Another driver is told so, even in the same process. A request that is sent again is not another driver.
         assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
         let again = Lease::take_as(note, &run).unwrap().unwrap();
         drop((lease, again));

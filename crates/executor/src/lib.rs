@@ -1,8 +1,8 @@
 //! The driver, its scheduler, the executors, and the worker.
 //!
-//! One [`Driver`] alone owns a run: what is there before it, what is published after it. Its scheduler owns the order of tasks, retries,
-//! timeouts, second copies of slow tasks and events. An [`Executor`] only runs what it is given, on threads of this process or in
-//! [`worker`]s elsewhere.
+//! One [`Driver`] owns a run: it prepares the run and publishes the outputs. Its scheduler decides on the order of tasks, retries,
+//! timeouts, second copies of slow tasks and events. An [`Executor`] only runs attempts, on threads of this process or in [`worker`]s
+//! elsewhere.
 
 pub mod checksums;
 mod claims;

@@ -1,7 +1,7 @@
-//! The run's folder: the plan, the reports of its tasks in numbered segments, and what workers have reported in `reports`.
+//! The run's folder: the plan, the reports of its tasks in numbered segments, and the reports of workers in `reports`.
 //!
-//! In a filesystem a report is appended as soon as there is one. In an object store a segment is written whole twice a second, so a
-//! killed driver loses at most the reports since; their chunks count as missing and are made again.
+//! In a filesystem a report is appended at once. In an object store a segment is written as a whole twice a second, so a killed driver
+//! loses at most the reports since then. Their chunks count as missing and are made again.
 
 use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::{TaskReport, WrittenChunk};
@@ -18,7 +18,7 @@ pub type Reports = HashMap<(String, Vec<u64>), WrittenChunk>;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MAX_REPORTS: usize = 1000;
-/// Objects with reports that are read at once: functions leave one each.
+/// The number of objects with reports that are read at once. A function leaves one object each time.
 const AT_ONCE: usize = 64;
 
 /// Appends reports.
@@ -31,7 +31,7 @@ pub(crate) struct Log {
     file: Option<Arc<File>>,
 }
 
-/// The end of a run's reports in a filesystem: threads of the driver's process append to it by themselves, and need not wake the driver
+/// The end of a run's reports in a filesystem. Threads of the driver's process append to it by themselves, so they need not wake the driver
 /// for every few chunks.
 #[derive(Clone)]
 pub struct Journal(Arc<File>);
@@ -40,11 +40,11 @@ impl Journal {
     /// Appends a report.
     ///
     /// # Errors
-    /// When the filesystem fails. What was written of the line then is no report.
+    /// When the filesystem fails. A line that is only partly written is not a report.
     pub(crate) fn add(&self, report: &TaskReport) -> io::Result<()> {
         let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');
-        // In one call: lines of other threads come before it or after it.
+        // The line is written in one call, so lines of other threads come before it or after it.
         (&*self.0).write_all(&line)
     }
 }
@@ -61,7 +61,7 @@ fn segment(key: &str) -> Option<u64> {
 }
 
 impl Log {
-    /// Starts a segment after those that are there; in a `fresh` folder there are none.
+    /// Starts a segment after the existing ones. A `fresh` folder has none.
     pub fn open(run_dir: &Location, fresh: bool) -> Result<Log, StorageError> {
         let store = Store::open(run_dir)?;
         let there = if fresh { Vec::new() } else { store.list("")? };
@@ -77,7 +77,7 @@ impl Log {
         Ok(Log { store, next, buffer: String::new(), held: 0, last: Moment::now(), file })
     }
 
-    /// Where threads of this process may append, if this is a filesystem.
+    /// The journal to which threads of this process may append, if this is a filesystem.
     pub fn journal(&self) -> Option<Journal> {
         self.file.clone().map(Journal)
     }
@@ -105,19 +105,19 @@ impl Log {
     }
 }
 
-/// Calls for every chunk that the tasks of a run reported, in the order in which reports count: the latest of a chunk comes last. However many
-/// there are, few of them are in memory at once.
+/// Calls `told` for every chunk that the tasks of a run reported, in order of precedence: the valid report of a chunk comes last. Only a
+/// few reports are in memory at once, however many there are.
 ///
 /// # Errors
 /// When storage fails.
 pub(crate) fn each_report(run_dir: &Location, told: &mut dyn FnMut(WrittenChunk)) -> Result<(), StorageError> {
     let store = Store::open(run_dir)?;
-    // Those of workers first; a driver's own come later and count.
+    // Those of workers come first. A driver's own reports come later and take precedence.
     let number = |k: &str| segment(k).map(|n| n + 1).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
     let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
     segments.sort();
     let mut line = |line: &[u8]| {
-        // A line that does not parse is a report that is not there.
+        // A line that cannot be parsed is ignored.
         let report = serde_json::from_slice::<TaskReport>(line).ok().or_else(|| match serde_json::from_slice(line).ok()? {
             Answer::Wrote(report) | Answer::Done { report, .. } => Some(report),
             _ => None,
@@ -143,7 +143,7 @@ fn read_failed(path: &Path, e: &io::Error) -> StorageError {
     StorageError::Store { action: "read", url: path.display().to_string(), detail: e.to_string(), transient: false }
 }
 
-/// Calls for each line of a file; one that is gone has none.
+/// Calls `told` for each line of a file. A file that no longer exists has no lines.
 fn each_line(path: &Path, told: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let mut file = match File::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -157,7 +157,7 @@ fn each_line(path: &Path, told: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     Ok(())
 }
 
-/// Every chunk that the tasks of a run reported; the latest report of a chunk counts.
+/// Every chunk that the tasks of a run reported. If there are several reports of a chunk, the latest one is used.
 pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
     let mut out = Reports::new();
     each_report(run_dir, &mut |w| {

@@ -6,7 +6,7 @@ use chunkwise_plan::{Plan, Stage};
 use chunkwise_types::{ChunkGrid, ravel, unravel};
 use std::collections::{HashMap, HashSet};
 
-/// By array, the stage that writes it, and as which of its outputs.
+/// For each array, the stage that writes it, and the number of the output.
 pub(crate) struct Producers<'a>(HashMap<&'a str, (usize, usize)>);
 
 impl<'a> Producers<'a> {
@@ -17,12 +17,13 @@ impl<'a> Producers<'a> {
         )
     }
 
-    /// The stage that writes an array, if one does.
+    /// The stage that writes an array, if any.
     pub fn of(&self, array: &str) -> Option<usize> {
         self.0.get(array).map(|(stage, _)| *stage)
     }
 
-    /// The first thing that `look` finds in a task that this one needs, of the stages that are `open`. A task may be shown several times.
+    /// The first result of `look` for the tasks that this one needs, of the stages that are `open`. A task may be passed to it several
+    /// times.
     pub fn find<T>(
         &self,
         plan: &Plan,
@@ -32,7 +33,7 @@ impl<'a> Producers<'a> {
         look: &mut dyn FnMut(usize, u64) -> Option<T>,
     ) -> Option<T> {
         let s = &plan.stages[stage];
-        // Stages that read only inputs, or finished stages, need no look at the regions.
+        // Stages that read only inputs, or finished stages, do not depend on other tasks.
         if !s.reads().any(|a| self.of(a).is_some_and(open)) {
             return None;
         }
@@ -54,7 +55,7 @@ impl<'a> Producers<'a> {
     }
 }
 
-/// The first thing that `look` finds in what a task demands, pass by pass.
+/// The first result of `look` for the demands of a task, pass by pass.
 fn passes<T>(s: &Stage, task: u64, mut look: impl FnMut(&Demands) -> Option<T>) -> Option<T> {
     let schedule = Schedule::new(s, &s.task_regions(task));
     for phase in &schedule.phases {

@@ -1,9 +1,9 @@
-//! Notes that say which process does something, for other processes that want to do it, too.
+//! Notes tell other processes that a process is doing something that they may want to do, too. Leases, claims and group locks are notes.
 //!
-//! A note is an object in storage. Another process that finds it stops, unless the holder of the note is known to be gone: its process does not
-//! exist on this machine, or, if it is on another machine, it has not renewed its note for [`STALE`], by the clock of the store that has the note.
-//! The holder of a note renews it by compare and swap. So a process that slept learns that another one has taken its note over. A holder does
-//! nothing any more once its note was not renewed for [`FENCE`].
+//! A note is an object in storage. Another process that finds it stops, unless the holder of the note is known to be gone: its process does
+//! not exist on this machine or, if it is on another machine, it has not renewed its note for [`STALE`], by the clock of the store that has
+//! the note. The holder of a note renews it by compare and swap. So a process that slept notices that another one has taken over its note.
+//! A holder stops acting when its note was not renewed for [`FENCE`].
 
 use crate::RunError;
 use chunkwise_storage::{Moment, StorageError, Store, machine, now, process, process_start};
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often it is renewed.
+/// How often a note is renewed.
 pub(crate) const RENEW: Duration = Duration::from_secs(10);
-/// After how many seconds without renewal it counts as left behind.
+/// After how many seconds without renewal a note counts as abandoned.
 pub(crate) const STALE: u64 = 60;
-/// How long after its last renewal was asked for its holder may act on it. What it has asked for until then may take until it is stale.
+/// How long its holder may act after it requested the last renewal. Requests that it has sent by then may take until the note is stale.
 pub(crate) const FENCE: Duration = Duration::from_secs(45);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
-    /// The machine, this start of it, and the namespace of its process ids.
+    /// The machine, its present boot, and the namespace of its process ids.
     pub machine: String,
     pub pid: u32,
-    /// When the process was started, in the kernel's ticks: ids are used again.
+    /// When the process was started, in ticks of the kernel, because ids are used again.
     started: Option<u64>,
-    /// How many notes the process left before: a process may have several drivers.
+    /// How many notes the process left before this one. A process may have several drivers.
     #[serde(default)]
     number: u64,
     /// Seconds since 1970, by the clock of its machine.
@@ -36,7 +36,7 @@ pub(crate) struct Note {
     times: u64,
 }
 
-/// Notes that this process took.
+/// The number of notes that this process has taken.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 fn seconds() -> u64 {
@@ -44,29 +44,29 @@ fn seconds() -> u64 {
 }
 
 impl Note {
-    /// One of this process.
+    /// A new note of this process.
     pub fn mine() -> Note {
         let (pid, number) = (process(), TAKEN.fetch_add(1, Ordering::Relaxed));
         Note { machine: machine(), pid, started: process_start(pid), number, renewed: seconds(), times: 0 }
     }
 
-    /// True if it is of the same driver, whenever it was renewed.
+    /// True if it belongs to the same driver, whenever it was renewed.
     pub fn is(&self, other: &Note) -> bool {
         let who = |n: &Note| (n.machine.clone(), n.pid, n.started, n.number);
         who(self) == who(other)
     }
 
-    /// Whose it is, for messages.
+    /// The holder, for messages.
     pub fn holder(&self) -> String {
         format!("process {} on {}", self.pid, self.machine.split(' ').next().unwrap_or("?"))
     }
 
-    /// True if its process is of this machine.
+    /// True if its process is on this machine.
     pub fn is_here(&self) -> bool {
         self.machine == machine()
     }
 
-    /// True if its process runs, as far as is known. The note is the object with this key.
+    /// True if its process runs, as far as is known. `key` is the object of the note.
     ///
     /// # Errors
     /// When storage fails.
@@ -78,13 +78,13 @@ impl Note {
     }
 }
 
-/// What is written into a note.
+/// The content of a note.
 pub(crate) trait Noted: Serialize + DeserializeOwned + Send {
-    /// A folder with nothing else in it goes with it.
+    /// True if a folder with nothing else in it is deleted with the note.
     const WITH_FOLDER: bool = false;
-    /// Whose it is.
+    /// The note itself.
     fn note(&self) -> &Note;
-    /// The same, to be renewed.
+    /// The same, for renewal.
     fn note_mut(&mut self) -> &mut Note;
 }
 
@@ -101,27 +101,27 @@ fn text(noted: &impl Noted) -> Vec<u8> {
     serde_json::to_vec(noted).unwrap_or_default()
 }
 
-/// A note that this process has left.
+/// A note that this process holds.
 pub(crate) struct Held<N> {
     pub store: Store,
     pub key: String,
     pub noted: N,
-    /// What the object has, as far as is known.
+    /// The content of the object, as far as is known.
     text: Vec<u8>,
-    /// When its last renewal was asked for.
+    /// When its last renewal was requested.
     pub renewed: Moment,
 }
 
-/// What became of a renewal.
+/// The result of a renewal.
 pub(crate) enum Renewed {
     /// It is renewed.
     Done,
-    /// Another process has it now, or it was deleted.
+    /// Another process holds it now, or it was deleted.
     Lost(Option<Note>),
 }
 
-/// Leaves a note, unless there is one whose holder is `alive`: that note is the result. Of several processes that replace a note that is left
-/// behind, one succeeds, where the store can compare and swap.
+/// Leaves a note, unless there is one whose holder is `alive`. Then that note is the result. If several processes replace an abandoned
+/// note, one succeeds, provided that the store supports compare and swap.
 ///
 /// # Errors
 /// When storage fails.
@@ -155,7 +155,7 @@ pub(crate) fn take<N: Noted>(
     }
 }
 
-/// The note that is there, if it can be read.
+/// The present note, if it can be read.
 ///
 /// # Errors
 /// When storage fails.
@@ -164,16 +164,16 @@ pub(crate) fn read<N: DeserializeOwned>(store: &Store, key: &str) -> Result<Opti
 }
 
 impl<N: Noted> Held<N> {
-    /// Renews it.
+    /// Renews the note.
     ///
     /// # Errors
-    /// When storage fails. Whether it is renewed is not known then.
+    /// When storage fails. Then it is not known whether the note is renewed.
     pub fn renew(&mut self) -> Result<Renewed, StorageError> {
         let renewed = Moment::now();
         let note = self.noted.note_mut();
         (note.renewed, note.times) = (seconds(), note.times + 1);
         let new = text(&self.noted);
-        // Once more if it is still ours, but not as it is known: a renewal of which no answer came.
+        // Tries once more if the note is still ours but has another content than expected: the answer to a renewal was lost.
         for _ in 0..2 {
             if self.store.swap(&self.key, &self.text, &new)? {
                 (self.text, self.renewed) = (new, renewed);
@@ -195,13 +195,13 @@ impl<N: Noted> Held<N> {
 
     /// Deletes it, if it is still ours.
     pub fn release(&mut self) {
-        // A note that no other process can have taken over yet.
+        // No other process can have taken over this note yet.
         if self.renewed.elapsed() < FENCE / 2 || matches!(self.renew(), Ok(Renewed::Done)) {
             let _ = if N::WITH_FOLDER { self.store.delete_alone(&self.key) } else { self.store.delete(&self.key) };
         }
     }
 
-    /// Why a run stops that has lost it.
+    /// The error of a run that has lost its note.
     pub fn lost(&self, to: Option<&Note>, detail: Option<String>) -> RunError {
         let place = self.store.url(&self.key);
         let detail = match (to, detail) {
@@ -219,7 +219,7 @@ pub(crate) mod tests {
     use chunkwise_storage::Location;
     use std::time::Instant;
 
-    /// One of a process that has ended.
+    /// A note of a process that has ended.
     pub fn of_the_dead() -> Note {
         Note { pid: u32::MAX, ..Note::mine() }
     }
@@ -234,7 +234,7 @@ pub(crate) mod tests {
         assert!(alive(&mine));
         assert!(!alive(&of_the_dead()));
         assert!(!alive(&Note { started: Some(1), ..mine.clone() }));
-        // Whatever the clock of another machine says, that of the store counts.
+        // The clock of the store counts, whatever the clock of another machine says.
         let elsewhere = Note { machine: "another".into(), renewed: 0, ..mine };
         assert!(alive(&elsewhere));
         let file = std::fs::File::options().write(true).open(folder.path().join("note")).unwrap();

@@ -1,14 +1,14 @@
 //! Which tasks may start: readiness by chunk, not by stage.
 //!
-//! A task that cannot start waits on any one task that it needs. When that one is done, the waiting task is looked at again, and starts or waits on
-//! another. Each stage has a cursor from which tasks are taken, and only a window of them waits at a time. So a stage of ten million tasks costs
-//! its bits and nothing else up front.
+//! A task that cannot start waits for any one task that it needs. When that one is done, the waiting task is examined again, and starts or
+//! waits for another one. Each stage has a cursor from which tasks are taken, and only a window of them waits at a time. So a stage of ten
+//! million tasks costs its bits and nothing else up front.
 
 use crate::needs::Producers;
 use chunkwise_task::TaskContext;
 use std::collections::{HashMap, VecDeque};
 
-/// Tasks of one stage that may wait at a time.
+/// The largest number of tasks of one stage that wait at a time.
 const WINDOW: usize = 4096;
 
 /// One bit a task.
@@ -42,7 +42,7 @@ impl Done {
     }
 }
 
-/// Which task is next.
+/// Decides which task is next.
 pub(crate) struct Readiness<'a> {
     ctx: &'a TaskContext,
     pub done: Vec<Done>,
@@ -88,7 +88,7 @@ impl<'a> Readiness<'a> {
         }
     }
 
-    /// Marks a task as done and wakes those that waited on it.
+    /// Marks a task as done and wakes the tasks that waited for it.
     pub fn finish(&mut self, stage: usize, task: u64) {
         self.done[stage].set(task);
         for (s, t) in self.waiting.remove(&(stage, task)).unwrap_or_default() {
@@ -97,7 +97,7 @@ impl<'a> Readiness<'a> {
         }
     }
 
-    /// The next task that may start: of the latest stage, so that intermediates are used while they are warm.
+    /// The next task that may start. Later stages come first, so that intermediates are used while they are in cache.
     pub fn next(&mut self) -> Option<(usize, u64)> {
         for s in (0..self.ctx.plan.stages.len()).rev() {
             loop {
@@ -117,7 +117,7 @@ impl<'a> Readiness<'a> {
         None
     }
 
-    /// Puts a task back to be started later.
+    /// Puts a task back, to be started again.
     pub fn again(&mut self, stage: usize, task: u64) {
         self.ready[stage].push_front(task);
     }

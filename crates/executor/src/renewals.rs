@@ -1,4 +1,5 @@
-//! Notes are renewed on a thread of their own, whatever their holder does meanwhile: it may copy an array that is replaced, or wait for another run.
+//! Renews notes on a thread of their own, whatever their holder does meanwhile: it may copy an array that is replaced, or wait for another
+//! run.
 
 use crate::RunError;
 use crate::note::{FENCE, Held, Note, Noted, RENEW, Renewed};
@@ -8,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often it is looked whether it is time to renew a note.
+/// How often the thread checks whether a note has to be renewed.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Until when a run may act: some time after the oldest of its notes was renewed. A machine that slept for longer finds it passed.
+/// The time until which a run may act: some time after the oldest of its notes was renewed. If the machine slept for longer, the fence has
+/// passed.
 #[derive(Clone)]
 pub struct Fence(Vec<Arc<AtomicU64>>);
 
@@ -20,12 +22,12 @@ impl Fence {
         Fence(vec![Arc::new(AtomicU64::new(renewed.nanoseconds()))])
     }
 
-    /// True once nothing may be written any more, until the notes are renewed.
+    /// True if nothing may be written until the notes are renewed.
     pub fn passed(&self) -> bool {
         self.0.iter().any(|renewed| Moment::from_nanoseconds(renewed.load(Ordering::Relaxed)).elapsed() > FENCE)
     }
 
-    /// Passed when one of the two is.
+    /// Combines two fences. The result has passed when one of them has.
     pub(crate) fn and(mut self, other: Fence) -> Fence {
         self.0.extend(other.0);
         self
@@ -38,9 +40,9 @@ impl Fence {
 
 struct State<N> {
     held: Held<N>,
-    /// The note is lost; with the note of the process that has it now, if that is known.
+    /// Set if the note is lost, with the note of the present holder, if that is known.
     lost: Option<Option<Note>>,
-    /// Renewals are over.
+    /// True if renewals have ended.
     over: bool,
 }
 
@@ -50,7 +52,7 @@ impl<N: Noted> State<N> {
             Renewed::Done => fence.set(self.held.renewed.nanoseconds()),
             Renewed::Lost(to) => {
                 self.lost = Some(to);
-                // Nothing is that old.
+                // No note is that old.
                 fence.set(0);
             }
         }
@@ -62,14 +64,14 @@ impl<N: Noted> State<N> {
     }
 }
 
-/// A note that is renewed until this is dropped, which deletes it.
+/// A note that is renewed until this is dropped. Then the note is deleted.
 pub(crate) struct Renewals<N: Noted> {
     state: Arc<Mutex<State<N>>>,
     fence: Fence,
     thread: Option<Repeated>,
 }
 
-/// Locks the state. The thread that renews holds the lock for the time of some requests.
+/// Locks the state. The renewing thread may hold the lock during some requests.
 fn locked<N>(state: &Mutex<State<N>>) -> MutexGuard<'_, State<N>> {
     loop {
         if let Some(guard) = state.try_lock() {
@@ -87,7 +89,7 @@ impl<N: Noted + 'static> Renewals<N> {
         let renew = move || {
             let mut state = locked(&shared);
             if state.due() {
-                // If it fails, it is tried again.
+                // If it fails, it is repeated.
                 let _ = state.renew(&fenced);
             }
             !state.over && state.lost.is_none()
@@ -101,10 +103,10 @@ impl<N: Noted + 'static> Renewals<N> {
         self.fence.clone()
     }
 
-    /// Makes sure that the note is ours, and renews it if it was not for long.
+    /// Checks that the note is ours, and renews it if the last renewal was long ago.
     ///
     /// # Errors
-    /// When it is not ours any more, or could not be renewed for so long that it may be another one's.
+    /// When it is not ours any more, or when it could not be renewed for so long that another process may hold it.
     pub fn check(&self) -> Result<(), RunError> {
         if !self.fence.passed() && self.thread.is_some() {
             return Ok(());
@@ -121,7 +123,7 @@ impl<N: Noted + 'static> Renewals<N> {
 
 #[cfg(test)]
 impl<N: Noted> Renewals<N> {
-    /// As if it had slept for long.
+    /// Pretends that the holder has slept for long.
     pub fn forget_renewals(&self) {
         let long_ago = Moment::now().before(2 * FENCE);
         locked(&self.state).held.renewed = long_ago;

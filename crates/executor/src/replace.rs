@@ -1,5 +1,5 @@
-//! The places of a run's outputs before and after it: what may never be replaced, what is kept until the new ones are whole, and what workers that
-//! were killed have left there.
+//! The places of a run's outputs, before and after it: what may never be replaced, what is kept until the new arrays are whole, and what
+//! killed workers have left there.
 
 use crate::RunError;
 use crate::claims::CLAIM;
@@ -9,15 +9,15 @@ use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, St
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ByteSize, volume};
 
-/// Of what was stored, so many times as much room is enough to keep it beside what replaces it.
+/// The room that is enough to keep an old output beside the new one, as a multiple of the stored old output.
 const ROOM: u64 = 2;
-/// And at least so many bytes.
+/// The smallest room that is required, in bytes.
 const LEAST_ROOM: u64 = 1 << 20;
 
-/// Makes sure that no output is, holds or lies in an input, another output or the folder of the run, by whatever names.
+/// Checks that no output is, contains or lies in an input, another output or the folder of the run, under any name.
 ///
 /// # Errors
-/// When one is, with both names; or when a place cannot be looked at.
+/// When an output does, with both names; or when a place cannot be examined.
 pub fn check_apart(plan: &Plan) -> Result<(), RunError> {
     let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
     let of = |role| -> Result<Vec<Location>, StorageError> {
@@ -39,10 +39,10 @@ pub fn check_apart(plan: &Plan) -> Result<(), RunError> {
     Err(RunError::Overlap { url: outputs[i].to_string(), what, other: other.to_string() })
 }
 
-/// Looks at what is in the way of the outputs, before anything is deleted.
+/// Examines the places of the outputs, before anything is deleted.
 ///
 /// # Errors
-/// When it is something else than an array.
+/// When there is something other than an array.
 pub(crate) fn look<'a>(ctx: &TaskContext, names: &[&'a str]) -> Result<Vec<(&'a str, Owned)>, RunError> {
     let place = |source| match source {
         source @ StorageError::Kept { .. } => RunError::Place { what: "an output cannot be written", source },
@@ -52,7 +52,7 @@ pub(crate) fn look<'a>(ctx: &TaskContext, names: &[&'a str]) -> Result<Vec<(&'a 
     names.iter().zip(found).map(|(name, owned)| Ok((*name, owned.map_err(place)?))).collect()
 }
 
-/// True if there is room to keep an output beside the new one. Where the free room is not known, there is.
+/// True if there is room to keep an output beside the new one, or if the free room is not known.
 fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, StorageError> {
     let Some(free) = store.free_bytes() else { return Ok(true) };
     let array = &ctx.plan.arrays[name];
@@ -65,7 +65,7 @@ fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, Storag
     Ok(free >= decoded.min(stored.saturating_mul(ROOM).max(LEAST_ROOM)))
 }
 
-/// Makes room for an output, and says so where what was there cannot be kept until the new one is whole.
+/// Makes room for an output. Says so if the old array cannot be kept until the new one is whole.
 pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned, still: Still<'_>) -> Result<Option<String>, RunError> {
     still()?;
     let at = ctx.array_location(name);
@@ -75,22 +75,23 @@ pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned, still: Sti
         return Ok(None);
     }
     let free = ByteSize(store.free_bytes().unwrap_or_default());
-    // First the metadata: a half-deleted array must not open.
+    // The metadata is deleted first: a half-deleted array must not open.
     ctx.unpublish(name).map_err(unusable)?;
     store.delete_ours(&|key| owned.has(key) && key != CLAIM, true)?;
     Ok(Some(format!("there is no room to keep '{at}' until the new one is whole ({free} are free), so it was deleted first")))
 }
 
-/// Deletes what was kept of outputs that are replaced, now that the new ones are whole.
+/// Deletes the kept arrays, because the new ones are whole.
 pub(crate) fn drop_replaced(ctx: &TaskContext) -> Result<(), RunError> {
     let dropped = at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.drop_aside());
     Ok(dropped.into_iter().collect::<Result<(), StorageError>>()?)
 }
 
-/// Bytes of a chunk from which on it may have been uploaded in parts: these are for larger objects, and encoding may make it a little larger.
+/// The smallest chunk, in bytes, that may have been uploaded in parts. Parts are for larger objects, but encoding may make a chunk a little
+/// larger.
 const IN_PARTS: u64 = 60 << 20;
 
-/// Aborts uploads in parts that workers of this run were killed in.
+/// Aborts multipart uploads of this run's killed workers.
 pub(crate) fn abort_uploads(ctx: &TaskContext) -> Result<(), StorageError> {
     let large = |a: &PlanArray| volume(&a.grid.stored_shape()).saturating_mul(a.dtype.size()) >= IN_PARTS;
     let written = ctx.plan.arrays.iter().filter(|(_, a)| a.role != ArrayRole::Input && large(a));
@@ -98,7 +99,7 @@ pub(crate) fn abort_uploads(ctx: &TaskContext) -> Result<(), StorageError> {
     at_once(&places, |at| Ok(Store::open(at)?.abort_uploads())).into_iter().try_for_each(|n: Result<u64, StorageError>| n.map(|_| ()))
 }
 
-/// The URLs of the outputs; beside one that replaces another, where that is kept.
+/// The URLs of the outputs. If an output replaces another array, the place where that is kept is added.
 pub(crate) fn urls_with_kept(ctx: &TaskContext) -> Vec<String> {
     let url = |name: &&str| {
         let at = ctx.array_location(name);

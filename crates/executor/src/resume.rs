@@ -1,4 +1,4 @@
-//! Which tasks are done, decided by what storage holds.
+//! Finds out which tasks are done, by what is stored.
 
 use crate::log::Reports;
 use crate::needs::Producers;
@@ -8,11 +8,11 @@ use chunkwise_storage::{StorageError, StoredChunk, at_once};
 use chunkwise_task::TaskContext;
 use std::collections::HashMap;
 
-/// A task is done when every stored chunk of its outputs is there, as its report says: with the size and, in files, the checksum, in object stores
-/// the entity tag. A zero-length, torn, changed or unreported chunk counts as missing. A task is done as well if its intermediates are not needed
-/// any more.
+/// A task is done when every stored chunk of its outputs exists as its report says: with the same size and, in files, the same checksum, or
+/// in object stores the same entity tag. A chunk that is empty, torn, changed or not reported counts as missing. A task also counts as done
+/// if its intermediates are not needed any more.
 ///
-/// The second result is the chunks that are there, also of tasks that are not done.
+/// The second result is the existing chunks, including those of unfinished tasks.
 pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<Done>, Reports), StorageError> {
     let stages = &ctx.plan.stages;
     let mut stored: HashMap<&str, HashMap<Vec<u64>, StoredChunk>> = HashMap::new();
@@ -47,7 +47,8 @@ pub(crate) fn finished(ctx: &TaskContext, mut reports: Reports) -> Result<(Vec<D
     Ok((all, reports))
 }
 
-/// Forgets the chunks in files that are not what their tasks wrote. Object stores keep checksums themselves, and say by a tag what was replaced.
+/// Forgets chunks in files whose content has changed. Object stores keep checksums themselves, and entity tags tell which objects were
+/// replaced.
 fn forget_damaged(ctx: &TaskContext, reports: &mut Reports) -> Result<(), StorageError> {
     let local = |array: &str| !ctx.array_location(array).is_remote();
     let chunks: Vec<_> = reports.iter().filter(|((array, _), _)| local(array)).collect();
@@ -70,13 +71,13 @@ fn forget_damaged(ctx: &TaskContext, reports: &mut Reports) -> Result<(), Storag
     Ok(())
 }
 
-/// Threads that read what there is, at most: more do not make a disk faster.
+/// The largest number of threads that read files. More threads would not make a disk faster.
 const READERS: usize = 16;
 
-/// Tasks of which it is looked up what they need, at most; it takes some microseconds each.
+/// The largest number of tasks whose needs are examined. Each takes some microseconds.
 const LOOKED_UP: u64 = 200_000;
 
-/// Marks tasks as done whose results are not needed any more: those of intermediates that are only read by tasks that are done.
+/// Marks tasks as done if their results are not needed any more: those of intermediates that only finished tasks read.
 fn skip_unneeded(ctx: &TaskContext, all: &mut [Done]) {
     let plan = &ctx.plan;
     let producers = Producers::new(plan);
@@ -89,7 +90,7 @@ fn skip_unneeded(ctx: &TaskContext, all: &mut [Done]) {
         }
         let undone = plan.stages[s].tasks() - all[s].count();
         if undone > left {
-            // Whatever it reads may be needed.
+            // Everything that it reads may be needed.
             plan.stages[s].reads().filter_map(|a| producers.of(a)).for_each(|p| needed[p].set_all());
             continue;
         }

@@ -1,8 +1,8 @@
-//! The folder of a run: how it is known as one, and what may be deleted in it.
+//! The folder of a run: how it is recognised, and what may be deleted in it.
 //!
-//! A folder is a run if it has a marker with its own name, which is the id of the run. A `plan.json` alone is not enough: other programs have
-//! files of that name, and so do people who stored a plan. In such a folder only what a run can have written is deleted, and links are not
-//! followed.
+//! A folder belongs to a run if it has a marker that contains the folder's name, which is the id of the run. A `plan.json` alone is not
+//! enough, because other programs have files of that name, and people store plans under it. In such a folder, only files that a run can
+//! have written are deleted, and links are not followed.
 
 use crate::RunError;
 use crate::driver::OVERWRITES;
@@ -15,14 +15,14 @@ use chunkwise_storage::{Location, StorageError, Store, is_chunk_key, prepare_wor
 use chunkwise_task::Inputs;
 use serde::{Deserialize, Serialize};
 
-/// The object that makes a folder a run.
+/// The object that marks a folder as that of a run.
 const MARKER: &str = "chunkwise-run.json";
 const FORMAT: &str = "chunkwise-run/1";
 /// The plan of the run.
 pub(crate) const PLAN: &str = "plan.json";
-/// What else a run has in its folder, beside reports and intermediates.
+/// The other objects in a run's folder, beside reports and intermediates.
 const FILES: [&str; 7] = [MARKER, PLAN, DEFINITIONS, OVERWRITES, CANCELLED, PIPELINE, Inputs::OBJECT];
-/// Files that are told of.
+/// The number of files that a message names.
 const TOLD: usize = 3;
 
 #[derive(Serialize, Deserialize)]
@@ -33,23 +33,23 @@ struct Marker {
     version: String,
 }
 
-/// What a folder in a work directory is.
+/// The kind of a folder in a work directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FolderKind {
     /// A run.
     Run,
-    /// It looks like a run of a version that left no marker, and is left alone.
+    /// It looks like the folder of a run of a version that left no marker. It is left alone.
     Unmarked,
     /// Something else.
     Other,
 }
 
-/// What was done to the folder of a run.
+/// The result of cleaning the folder of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Cleaned {
     /// The objects that were deleted.
     pub objects: u64,
-    /// Some of what no run has written, and was left.
+    /// Some of the files that were left because no run has written them.
     pub left: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ fn is_link(folder: &Location) -> bool {
     folder.local_path().is_some_and(|p| p.is_symlink())
 }
 
-/// Says what a folder is.
+/// Determines the kind of a folder.
 ///
 /// # Errors
 /// When storage fails.
@@ -76,7 +76,7 @@ pub fn kind(run: &Location) -> Result<FolderKind, StorageError> {
     Ok(if planned { FolderKind::Unmarked } else { FolderKind::Other })
 }
 
-/// The object that makes the folder of a run known as one.
+/// The marker of a run's folder.
 pub(crate) fn marker(run: &Location) -> (&'static str, Vec<u8>) {
     let marker = Marker { format: FORMAT.into(), run: run.name().into(), version: env!("CARGO_PKG_VERSION").into() };
     (MARKER, serde_json::to_vec(&marker).unwrap_or_default())
@@ -96,18 +96,19 @@ fn is_ours(key: &str, intermediates: &[String]) -> bool {
         || (is_chunk_key(rest) && (intermediates.is_empty() || intermediates.iter().any(|i| i == first)))
 }
 
-/// Deletes what a run has written into its folder.
+/// Deletes the files of a run in its folder.
 fn delete(run: &Location) -> Result<Cleaned, StorageError> {
     let store = Store::open(run)?;
     if store.everything()?.is_empty() {
         return Ok(Cleaned::default());
     }
-    // Of a plan that cannot be read any more it is not known how its intermediates are called.
+    // If the plan cannot be read any more, the names of its intermediates are not known.
     let plan = store.get(PLAN)?.and_then(|text| Plan::from_json(&String::from_utf8_lossy(&text)).ok());
     let intermediates = plan.iter().flat_map(|p| p.arrays.values()).filter(|a| a.role == ArrayRole::Intermediate);
     let intermediates: Vec<String> = intermediates.map(|a| a.url.clone()).collect();
-    // Reports, which say that chunks are finished, go first, and what makes the folder a run goes last. This may be cut off anywhere. A driver that
-    // then goes on with the run must not find finished chunks whose inputs are not known.
+    // Reports, which say that chunks are finished, are deleted first, and the files that make the folder a run are deleted last. The
+    // deletion may be interrupted at any point. A driver that continues the run afterwards must not find finished chunks whose inputs are
+    // not known.
     let reports = |key: &str| key.starts_with(REPORTS) && is_ours(key, &[]);
     let last = |key: &str| [Inputs::OBJECT, PLAN, MARKER].contains(&key);
     let (reported, _) = store.delete_ours(&reports, false)?;
@@ -124,13 +125,13 @@ pub(crate) fn prepare(plan: &Plan) -> Result<(), RunError> {
     prepare_work_dir(&at).map_err(|source| RunError::Place { what: "the work directory cannot be used", source })
 }
 
-/// Deletes what is left of an earlier run of a plan.
+/// Deletes the remains of an earlier run of a plan.
 pub(crate) fn clear(run: &Location) -> Result<(), RunError> {
     delete(run)?;
     Ok(())
 }
 
-/// Refuses a folder of a run that is a link: a person who could put it there could choose what is written and deleted elsewhere.
+/// Refuses a run's folder that is a link. A person who could put it there could choose what is written and deleted elsewhere.
 pub(crate) fn check(run: &Location) -> Result<(), RunError> {
     if is_link(run) {
         let detail =
@@ -141,10 +142,10 @@ pub(crate) fn check(run: &Location) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Deletes what a run has written into its folder; its outputs stay.
+/// Deletes the files of a run in its folder. Its outputs stay.
 ///
 /// # Errors
-/// When the folder is no run, another process drives the run now, or storage fails.
+/// When the folder does not belong to a run, another process drives the run now, or storage fails.
 pub fn clean(run: &Location) -> Result<Cleaned, RunError> {
     if kind(run)? != FolderKind::Run {
         return Err(RunError::Executor(format!(

@@ -35,7 +35,7 @@ fn unfinished_reports_are_swept_when_everything_is_there() {
     detached::start(&ctx, false, false, None).unwrap();
     let reports = folder.path().join("work").join(ctx.plan.id()).join("reports");
     std::fs::create_dir_all(&reports).unwrap();
-    // As a worker on another machine names what it writes.
+    // A worker on another machine uses such names for unfinished files.
     let staged = reports.join(format!("1.jsonl#{:020}{:010}000001", 1, 1));
     std::fs::write(&staged, b"").unwrap();
     run_task(&ctx, 0, 0, &AtomicBool::new(false)).unwrap();

@@ -1,24 +1,24 @@
-//! What the function is configured with: its environment.
+//! The configuration of the function, from its environment.
 
 /// The configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Bytes of memory.
     pub memory: u64,
-    /// Processors, as many tasks run at once.
+    /// Processors. This is also the number of tasks at once.
     pub processors: usize,
     /// The work directory of pipelines that name none.
     pub work_dir: Option<String>,
 }
 
-/// Megabytes of memory that come with one processor.
+/// A function has one processor for each of these megabytes of memory.
 const PER_PROCESSOR: u64 = 1769;
 
 impl Config {
-    /// Reads it, and restricts this process to the URL prefixes that it names.
+    /// Reads the configuration, and restricts this process to the URL prefixes in it.
     ///
     /// # Errors
-    /// When a variable is wrong, in one sentence.
+    /// One sentence, if a variable is wrong.
     pub fn from_env() -> Result<Config, String> {
         let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let megabytes = match variable("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") {
@@ -35,7 +35,7 @@ impl Config {
     }
 }
 
-/// The share of processors that so much memory comes with, as a number of tasks.
+/// The number of tasks for a function with this memory: one for each processor.
 fn processors(megabytes: u64) -> usize {
     ((megabytes + PER_PROCESSOR / 2) / PER_PROCESSOR).clamp(1, 6) as usize
 }

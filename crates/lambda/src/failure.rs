@@ -1,4 +1,4 @@
-//! Why an invocation fails. The type of the error is what a caller, or a state machine, decides by.
+//! Failures of invocations. A caller, or a state machine, decides by the type of the error.
 
 use chunkwise::Error;
 use chunkwise::executor::RunError;
@@ -9,7 +9,7 @@ use chunkwise::storage::StorageError;
 use chunkwise::task::{ErrorClass, TaskError};
 use lambda_runtime::Diagnostic;
 
-/// Characters of a message, at most.
+/// The largest number of characters of a message.
 const LONGEST: usize = 2000;
 
 /// A function error.
@@ -36,7 +36,7 @@ impl Failure {
     }
 }
 
-/// A text of bounded length.
+/// A text, cut to a limited length.
 pub fn bounded(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((i, _)) => format!("{}...", &text[..i]),
@@ -117,7 +117,7 @@ impl From<Error> for Failure {
             Error::Storage(e) => e.into(),
             Error::Task(e) => e.into(),
             Error::Run(e) => e.into(),
-            // A pipeline that cannot be planned is no better the next time.
+            // A pipeline that cannot be planned now cannot be planned the next time either.
             other => Failure::refused(other.to_string()),
         }
     }

@@ -1,5 +1,5 @@
-//! Events, pipelines and plans are untrusted: whatever they say is refused or done, inside the allowed prefixes, and nothing panics. Proptest
-//! changes good documents byte by byte and value by value, in the same way each time; `PROPTEST_CASES` makes it search longer.
+//! Events, pipelines and plans are untrusted. Whatever they say is refused, or done inside the allowed prefixes, and nothing panics.
+//! Proptest changes good documents byte by byte and value by value, always in the same way. `PROPTEST_CASES` makes it search longer.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -96,7 +96,7 @@ fn places(value: &Value, at: String, out: &mut Vec<String>) {
     out.push(at);
 }
 
-/// What values are replaced by: nothing that names a place that does not exist by accident.
+/// Replacements for values. None of them names an existing place by accident.
 fn values() -> impl Strategy<Value = (usize, Value)> {
     let inside = ROOT.join("allowed").display().to_string();
     let outside = ROOT.join("other").display().to_string();
@@ -119,7 +119,7 @@ fn values() -> impl Strategy<Value = (usize, Value)> {
     (any::<usize>(), prop::sample::select(all))
 }
 
-/// A folder that the process may touch, and one beside it that it may not.
+/// A folder that the process may use, and one beside it that it may not.
 static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = std::env::temp_dir().join(format!("chunkwise-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(root.join("allowed")).unwrap();
@@ -129,7 +129,7 @@ static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     root
 });
 
-/// An event of every action, and the plan that they are about, with its place.
+/// An event of every action, the plan that they refer to, and the place of the plan.
 fn events() -> (Vec<Value>, PathBuf, Vec<u8>) {
     let allowed = ROOT.join("allowed").display().to_string();
     let document = json!({
@@ -192,12 +192,12 @@ fn changed_plans_are_refused_or_valid() {
 fn changed_events_touch_nothing_else() {
     let (events, at, plan) = events();
     let kept = Mutex::default();
-    // As they are all of them are done: what is changed below is close to that.
+    // Unchanged, all of them succeed. So the changed ones below are close to valid ones.
     for event in events.iter().filter(|e| e["action"] != "clean") {
         serve(&kept, event.to_string().as_bytes()).unwrap();
     }
     let (refused, done) = (std::cell::Cell::new(0u32), std::cell::Cell::new(0u32));
-    // Mostly values are changed, for few documents survive a change of their bytes.
+    // Usually values are changed, because few documents survive a change of their bytes.
     let edits = prop_oneof![4 => Just(Vec::new()), 1 => edits()];
     runner()
         .run(&(0..events.len(), prop::option::of(values()), edits), |(k, value, edits)| {

@@ -1,5 +1,5 @@
-//! Logs: one JSON document a line, each with the invocation and the trace that it belongs to, whatever thread writes it. A function has one
-//! invocation at a time, so these are the process's.
+//! Logs: one JSON document a line, each with its invocation and trace, whatever thread writes it. A function has one invocation at a time,
+//! so these belong to the process.
 
 use serde_json::{Map, Value};
 use std::fmt;
@@ -12,21 +12,21 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// What every line says.
+/// The fields of every line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ids {
     /// The invocation.
     pub request_id: String,
-    /// Of X-Ray, as Lambda gives it.
+    /// The trace of X-Ray, as Lambda gives it.
     pub xray_trace_id: Option<String>,
-    /// Of the caller (W3C), or the one of X-Ray in that form.
+    /// The trace of the caller (W3C), or that of X-Ray in the same form.
     pub trace_id: Option<String>,
 }
 
 static IDS: RwLock<Option<Ids>> = RwLock::new(None);
 
 impl Ids {
-    /// Of an invocation; `parent` is the caller's `traceparent`.
+    /// The ids of an invocation. `parent` is the caller's `traceparent`.
     pub fn new(request_id: &str, xray: Option<&str>, parent: Option<&str>) -> Ids {
         let hex = |t: &str| t.len() == 32 && t.bytes().all(|b| b.is_ascii_hexdigit());
         let of_parent = parent.and_then(|p| p.split('-').nth(1)).filter(|t| hex(t)).map(String::from);
@@ -35,7 +35,7 @@ impl Ids {
         Ids { request_id: request_id.into(), xray_trace_id: xray.map(String::from), trace_id: of_parent.or(of_xray) }
     }
 
-    /// From now on every line has these.
+    /// Adds these to every line from now on.
     pub fn enter(self) {
         if let Ok(mut ids) = IDS.write() {
             *ids = Some(self);
@@ -43,7 +43,7 @@ impl Ids {
     }
 }
 
-/// Starts to log to standard error, from `RUST_LOG` or `info` on.
+/// Starts logging to standard error, at the level of `RUST_LOG` or `info`.
 pub fn start() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Lines).init();

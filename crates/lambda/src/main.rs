@@ -1,6 +1,6 @@
 //! Chunkwise as a function of AWS Lambda: one `bootstrap` for every action.
 //!
-//! The function has no state of its own. What it keeps between invocations (the open plan, connections, decoded chunks) only saves time.
+//! The function has no state of its own. It keeps the open plan, connections and decoded chunks between invocations, but only to save time.
 
 mod config;
 mod failure;

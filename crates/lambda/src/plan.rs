@@ -1,4 +1,4 @@
-//! `plan`: from a pipeline to a stored plan and what there is to run.
+//! `plan`: makes and stores a plan of a pipeline, and answers with the batches of its tasks.
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of a pipeline, at most.
+/// The largest size of a pipeline in bytes.
 const MAX_PIPELINE: u64 = 1 << 20;
 
-/// A pipeline as it was planned, kept beside its plan: for people who look at the run.
+/// A pipeline as planned. It is kept beside its plan, for people who look at the run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Where it came from; relative names are relative to its folder.
+    /// Where it came from. Relative names are relative to that folder.
     path: String,
     text: String,
     allowed_mem: u64,
@@ -30,7 +30,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Reads what an event names.
+    /// Reads the pipeline of an event.
     fn of(config: &Config, e: &PlanEvent) -> Result<Kept, Failure> {
         let (path, text) = match (&e.pipeline, &e.document) {
             (Some(url), _) => (url.clone(), fetch(url)?),
@@ -81,10 +81,10 @@ fn fetch(url: &str) -> Result<String, Failure> {
     String::from_utf8(data.into()).map_err(|_| Failure::refused(format!("the pipeline '{url}' is not text")))
 }
 
-/// Plans, and prepares the run.
+/// Makes a plan, and prepares the run.
 ///
 /// # Errors
-/// When the pipeline is wrong, touches what it may not, or needs more memory than the function has; when outputs exist.
+/// When the pipeline is wrong, uses a place that is not allowed, or needs more memory than the function has; when outputs exist.
 pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
     let kept = Kept::of(config, e)?;
     let plan = kept.load()?.plan()?;
@@ -93,7 +93,7 @@ pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
     }
     let context = TaskContext::open(plan)?;
     let (plan, run) = (&context.plan, &context.run_dir);
-    // Before anything is deleted.
+    // This check comes before anything is deleted.
     for name in plan.arrays.keys() {
         chunkwise::storage::check_allowed(context.array_location(name))?;
     }

@@ -1,4 +1,4 @@
-//! `status`, `finish`, `cancel` and `clean`: what is asked of a run as a whole.
+//! `status`, `finish`, `cancel` and `clean`: actions on a whole run.
 
 use crate::failure::Failure;
 use chunkwise::detached;
@@ -10,7 +10,7 @@ use chunkwise::plan::ArrayRole;
 use chunkwise::storage::Location;
 use chunkwise::task::TaskContext;
 
-/// Opens the plan that an event names, which must lie in its run's folder: what is done to the folder is done to no other.
+/// Opens the plan of an event. It must be in its run's folder, so that no action touches another folder.
 fn open(url: &str, hash: &str) -> Result<TaskContext, Failure> {
     let plan = read_plan(url, Some(hash))?;
     let folder = Location::parse(&plan.spec.work_dir, None)?.join(hash);
@@ -21,7 +21,7 @@ fn open(url: &str, hash: &str) -> Result<TaskContext, Failure> {
     Ok(TaskContext::open(plan)?)
 }
 
-/// How far a run is.
+/// The progress of a run.
 pub fn status(e: &StatusEvent) -> Result<StatusAnswer, Failure> {
     let context = open(&e.plan, &e.hash)?;
     let found = detached::progress(&context)?;
@@ -43,7 +43,7 @@ pub fn finish(e: &FinishEvent) -> Result<FinishAnswer, Failure> {
     Ok(FinishAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone(), outputs })
 }
 
-/// Makes functions hand back what they have not done.
+/// Tells functions to hand back their unfinished tasks.
 pub fn cancel(e: &CancelEvent) -> Result<CancelAnswer, Failure> {
     detached::cancel(&open(&e.plan, &e.hash)?.run_dir)?;
     Ok(CancelAnswer { format: ANSWER_FORMAT.into(), hash: e.hash.clone() })

@@ -1,4 +1,4 @@
-//! From an invocation to the action that it asks for.
+//! Serves invocations: reads the event, and calls its action.
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -10,24 +10,24 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What an action may know of its invocation.
+/// What an action needs to know of its invocation.
 pub struct Invocation {
     /// The id that Lambda gave it.
     pub request_id: String,
-    /// When it is killed.
+    /// When Lambda kills it.
     pub deadline: Instant,
     /// Seconds that the process took to start, if this is its first event.
     pub init_seconds: Option<f64>,
 }
 
-/// The function: its configuration, and what it keeps between invocations.
+/// The function: its configuration, and the data that it keeps between invocations.
 pub struct Function {
     config: Arc<Config>,
     kept: Arc<Mutex<tasks::Kept>>,
     started: Mutex<Option<Instant>>,
 }
 
-/// When Lambda ends an invocation, in milliseconds since 1970, as a point in time.
+/// The time at which Lambda ends an invocation, in milliseconds since 1970, as a point in time.
 fn instant_of(deadline: u64) -> Instant {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     Instant::now() + Duration::from_millis(deadline.saturating_sub(now))
@@ -55,7 +55,7 @@ impl Function {
         Ids::new(&context.request_id, context.xray_trace_id.as_deref(), event.trace()).enter();
         let (action, began) = (event.action(), Instant::now());
         let (config, kept) = (self.config.clone(), self.kept.clone());
-        // Storage blocks its callers; the runtime has a thread of its own.
+        // Calls of storage block, and the runtime needs its own thread.
         let work = tokio::task::spawn_blocking(move || act(&config, &kept, event, &invocation));
         let result = work.await.unwrap_or_else(|e| {
             let message = format!("the invocation failed by a bug in chunkwise, please report it: {e}");
@@ -70,7 +70,7 @@ impl Function {
     }
 }
 
-/// Does what an event asks for.
+/// Performs the action of an event.
 pub fn act(config: &Config, kept: &Mutex<tasks::Kept>, event: Event, invocation: &Invocation) -> Result<Answer, Failure> {
     Ok(match event {
         Event::RunTasks(e) => Answer::RunTasks(tasks::run(config, kept, &e, invocation)?),

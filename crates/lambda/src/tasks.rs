@@ -1,4 +1,4 @@
-//! `run_tasks`: what `chunkwise worker` does, inside the memory, the processors and the time of a function.
+//! `run_tasks`: the work of `chunkwise worker`, within the memory, the processors and the time of a function.
 
 use crate::config::Config;
 use crate::failure::{Failure, bounded};
@@ -14,18 +14,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of reports in an answer, at most; what is more is only in storage.
+/// The largest size of the reports in an answer, in bytes. Further reports are only in storage.
 const MOST_REPORTED: usize = 512 << 10;
-/// Failures in an answer, at most.
+/// The largest number of failures in an answer.
 const MOST_FAILED: usize = 100;
-/// How often a run is asked for if it was cancelled.
+/// How often the function checks whether the run was cancelled.
 const LOOK: Duration = Duration::from_secs(5);
-/// Of the time that is left, what is kept for stopping tasks, for reports and for the answer; at least and at most so long.
+/// The fraction of the remaining time that is kept for stopping tasks, for reports and for the answer, and its bounds.
 const MARGIN: f64 = 0.15;
 const LEAST_MARGIN: f64 = 0.5;
 const MOST_MARGIN: f64 = 8.0;
 
-/// What is kept between invocations: the last plan, with its open arrays and decoded chunks. Only one, for it may use all memory.
+/// The data that is kept between invocations: the last plan, with its open arrays and decoded chunks. It is only one plan, because it may
+/// use all memory.
 #[derive(Default)]
 pub struct Kept {
     open: Option<(String, Arc<Worker>)>,
@@ -42,7 +43,7 @@ impl Kept {
         if let Some((_, worker)) = self.open.as_ref().filter(|(k, _)| *k == key) {
             return Ok(worker.clone());
         }
-        // First the old one, so that its chunks do not stand beside those of the new one.
+        // The old plan goes first, so that its chunks are not in memory beside those of the new one.
         self.open = None;
         let limits = Limits { threads: config.processors, allowed_mem: Some(config.memory) };
         let worker = Arc::new(Worker::open(&e.plan, Some(&e.hash), None, &limits)?);
@@ -51,7 +52,7 @@ impl Kept {
     }
 }
 
-/// Refuses a stage whose tasks need more memory than there is.
+/// Refuses a stage whose tasks need more memory than the function has.
 pub fn check_memory(config: &Config, plan: &chunkwise::plan::Plan, stage: usize) -> Result<(), Failure> {
     let Some(s) = plan.stages.get(stage) else { return Ok(()) };
     let reserved = plan.spec.reserved_mem;
@@ -73,7 +74,7 @@ pub fn check_memory(config: &Config, plan: &chunkwise::plan::Plan, stage: usize)
     Err(Failure { kind: RESOURCE, message })
 }
 
-/// A thread that sets `cancel` when the run is cancelled. It ends when this is dropped, and is not left to wake in a later invocation.
+/// A thread that sets `cancel` when the run is cancelled. It ends when this is dropped, so it cannot wake up in a later invocation.
 struct Watch {
     over: Arc<AtomicBool>,
     thread: Thread,
@@ -103,7 +104,7 @@ impl Drop for Watch {
     }
 }
 
-/// What the answers of the worker come to.
+/// The sum of the worker's answers.
 #[derive(Default)]
 struct Sum {
     answer: RunTasksAnswer,
@@ -111,7 +112,7 @@ struct Sum {
     many: bool,
     rest: Vec<u64>,
     failures: usize,
-    /// The failure by which the share ends, also if there are too many for the answer.
+    /// The worst failure of the share, even if there are too many for the answer.
     worst: Option<(Exit, FailedTask)>,
 }
 
@@ -142,7 +143,7 @@ impl Sum {
                 if self.answer.failed.len() < MOST_FAILED {
                     self.answer.failed.push(failed);
                 } else {
-                    // It is tried again with the others, and fails again if it must.
+                    // It is tried again with the others.
                     self.rest.push(*task);
                 }
             }
@@ -155,7 +156,7 @@ impl Sum {
 /// Runs tasks.
 ///
 /// # Errors
-/// When none can be run: no such plan or stage, too little memory; with `strict` also when one fails.
+/// When no task can be run: no such plan or stage, too little memory. With `strict`, also when a task fails.
 pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &Invocation) -> Result<RunTasksAnswer, Failure> {
     let began = Instant::now();
     let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -176,7 +177,7 @@ pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &
     };
     let cancel = Arc::new(AtomicBool::new(false));
     let watch = Watch::start(worker.context.run_dir.clone(), cancel.clone());
-    // A state machine takes 256 KiB, and has no use for reports.
+    // A state machine accepts 256 KiB, and does not use reports.
     let mut sum = Sum { many: e.strict, ..Sum::default() };
     let shared = run_share(&worker, &share, &cancel, &mut |a| sum.add(a));
     drop(watch);

@@ -1,14 +1,14 @@
 //! Loops over slices, compiled for several instruction sets and chosen at run time.
 //!
-//! The functions are branch-free scalar code; the compiler turns the loop over a block of elements into vector code. Each
-//! result depends on its argument alone, never on its place in the slice: what is left behind the last whole block goes through
-//! the same code in a padded block.
+//! The functions are branch-free scalar code, and the compiler turns the loop over a block of elements into vector code. Each result
+//! depends on its argument alone, never on its position in the slice: the elements after the last whole block go through the same code in a
+//! padded block.
 
 use crate::out::Out;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// What differs between instruction sets: whether a * b + c is one rounding.
+/// The difference between instruction sets: whether a * b + c is rounded once.
 pub(crate) trait Arch: Copy {
     /// `fma` rounds once.
     const FUSED: bool;
@@ -45,7 +45,7 @@ impl Arch for Plain {
 /// The instruction sets that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// What every machine of the target has, without fused multiply-add.
+    /// The instructions that every machine of the target has, without fused multiply-add.
     Portable,
     /// aarch64: NEON, which every such machine has.
     Neon,
@@ -78,7 +78,7 @@ impl Level {
         levels
     }
 
-    /// The best level of this machine, found out once.
+    /// The best level of this machine. It is determined once.
     pub fn best() -> Level {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| Level::available().pop().unwrap_or(Level::Portable))
@@ -91,20 +91,20 @@ pub(crate) trait Unary<T: Copy>: Copy {
     const RARE: bool = false;
     /// There is a `quick`.
     const QUICK: bool = false;
-    /// There are `begin` and `end` in place of `quick`: two loops over a block, as the processor looks ahead too few instructions to overlap
-    /// several times a long chain.
+    /// There are `begin` and `end` instead of `quick`: two loops over a block. The processor looks ahead too few instructions to overlap a
+    /// long chain with itself several times.
     const STAGES: bool = false;
 
-    /// Branch-free; anything may come out where `rare`.
+    /// Branch-free. Where `rare` is true, the result is arbitrary.
     fn value<A: Arch>(self, x: T) -> T;
 
-    /// `value` without the selections for special arguments, and whether that is the same here; anything may come out where not.
+    /// `value` without the selections for special arguments, and whether the result is the same. If not, the result is arbitrary.
     #[inline(always)]
     fn quick<A: Arch>(self, x: T) -> (T, bool) {
         (self.value::<A>(x), true)
     }
 
-    /// The first half of a quick form: two numbers for `end`, and whether that gives `value`.
+    /// The first half of a quick form: two numbers for `end`, and whether the result will be that of `value`.
     #[inline(always)]
     fn begin<A: Arch>(self, x: T) -> (T, T, bool) {
         (x, x, false)
@@ -116,13 +116,13 @@ pub(crate) trait Unary<T: Copy>: Copy {
         h
     }
 
-    /// Whether `value` does not cover x.
+    /// True if `value` does not cover x.
     #[inline(always)]
     fn rare(self, _: T) -> bool {
         false
     }
 
-    /// The function where `rare`, one element at a time.
+    /// The function for arguments where `rare` is true, one element at a time.
     #[inline(always)]
     fn slow(self, x: T) -> T {
         x
@@ -136,7 +136,7 @@ pub(crate) trait Binary<T: Copy>: Copy {
     /// There are `begin` and `end`, see [`Unary::STAGES`].
     const STAGES: bool = false;
 
-    /// Branch-free; anything may come out where `rare`.
+    /// Branch-free. Where `rare` is true, the result is arbitrary.
     fn value<A: Arch>(self, x: T, y: T) -> T;
 
     /// See [`Unary::begin`].
@@ -151,31 +151,31 @@ pub(crate) trait Binary<T: Copy>: Copy {
         h
     }
 
-    /// Whether `value` does not cover x, y.
+    /// True if `value` does not cover x, y.
     #[inline(always)]
     fn rare(self, _: T, _: T) -> bool {
         false
     }
 
-    /// The function where `rare`, one element at a time.
+    /// The function for arguments where `rare` is true, one element at a time.
     #[inline(always)]
     fn slow(self, x: T, _: T) -> T {
         x
     }
 }
 
-/// Elements a block: several vectors of every kind, so that chains of dependent operations overlap.
+/// Elements of a block: several vectors of every kind, so that chains of dependent operations overlap.
 const BLOCK: usize = 128;
 
-/// Blocks after one with special arguments that are not tried with the quick form: data with many NaN have them everywhere.
+/// After a block with special arguments, the quick form is not tried for this many blocks: data with many NaN has them everywhere.
 const CAREFUL: u32 = 15;
 
-/// Something to run with the features of an instruction set enabled.
+/// Work that runs with the features of an instruction set enabled.
 trait Job {
     fn run<A: Arch>(self);
 }
 
-/// [`Job`] as pulp wants it.
+/// [`Job`] in the form that pulp wants.
 struct Enabled<J>(J);
 
 impl<J: Job> pulp::NullaryFnOnce for Enabled<J> {

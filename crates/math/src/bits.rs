@@ -1,26 +1,26 @@
-//! Small branch-free pieces that all functions share.
+//! Small branch-free functions that all others share.
 
 use crate::arch::Arch;
 
-/// Adding and taking off 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
+/// Adding and subtracting 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
 pub(crate) const SHIFT: f64 = 6_755_399_441_055_744.0;
 
-/// Marks full precision (`false`) or the 30 bits that an `f32` result needs (`true`) as a constant argument.
+/// A constant argument that selects full precision (`false`) or the 30 bits that an `f32` result needs (`true`).
 pub(crate) const FULL: bool = false;
 /// See [`FULL`].
 pub(crate) const SHORT: bool = true;
 
-/// Both values are computed, so that the compiler makes a blend of it.
+/// Computes both values, so that the compiler makes a blend.
 #[inline(always)]
 pub(crate) fn select<T>(condition: bool, yes: T, no: T) -> T {
     if condition { yes } else { no }
 }
 
-/// c[0] + c[1] x + c[2] x^2 + ...: even and odd powers apart, so that the chain of dependent operations is half as long.
+/// c[0] + c[1] x + c[2] x^2 + ... Even and odd powers are summed separately, so that the chain of dependent operations is half as long.
 #[inline(always)]
 pub(crate) fn horner<A: Arch, const N: usize>(x: f64, c: &[f64; N]) -> f64 {
     let square = x * x;
-    // The two highest, then downwards by two.
+    // The two highest coefficients, then downwards by two.
     let (mut first, mut second) = (c[N - 1], c[N - 2]);
     let mut i = N - 2;
     while i >= 2 {

@@ -1,12 +1,12 @@
-//! The trait [`Elementary`], and what joins functions, precisions and loops.
+//! The trait [`Elementary`], which joins functions, precisions and loops.
 
 use crate::arch::{Arch, Binary, Level, Plain, Unary, map, map2};
 use crate::bits::{FULL, SHORT};
 use crate::out::Out;
 use crate::{exp, inverse, log, power, single, single_log, single_power, trig};
 
-/// Declares a function of one argument: for `f64` in full, for `f32` with the 30 bits that count or, where named, its own function. `large`
-/// goes to the standard library; `quick` is [`Unary::quick`].
+/// Declares a function of one argument. `f64` has full precision, and `f32` the 30 bits that count, or a function of its own if one is
+/// named. `large` arguments go to the standard library; `quick` is [`Unary::quick`].
 macro_rules! unary {
     ($(
         $name:ident = $module:ident::$function:ident $(quick $quick:ident)? $(large $slow:path)?
@@ -239,10 +239,9 @@ macro_rules! elementary {
     ) => {
         /// Elementary functions, element by element: `out[i] = f(xs[i])`.
         ///
-        /// All slices should have one length; what goes beyond the shortest is neither read nor written, all else
-        /// is written. Nothing panics. Errors are
-        /// listed in the [crate's table](crate). Where the type is known, write `<f64 as Elementary>::exp`: `f64::exp` is the standard
-        /// library's.
+        /// All slices should have the same length. Elements beyond the shortest one are neither read nor written; all others are written.
+        /// Nothing panics. Errors are listed in the [crate's table](crate). If the type is known, write `<f64 as Elementary>::exp`:
+        /// `f64::exp` is that of the standard library.
         ///
         /// ```
         /// # use chunkwise_math::{Elementary, Out};
@@ -254,7 +253,7 @@ macro_rules! elementary {
             $($(#[$doc])* fn $name(xs: &[Self], out: Out<'_, Self>);)*
             $($(#[$doc2])* fn $name2(xs: &[Self], ys: &[Self], out: Out<'_, Self>);)*
 
-            /// xs to the power of one y; the same as [`Elementary::pow`] with that y everywhere.
+            /// xs to the power of one y. The same as [`Elementary::pow`] with that y everywhere.
             fn pow_scalar(xs: &[Self], y: Self, out: Out<'_, Self>);
         }
 
@@ -292,7 +291,7 @@ elementary! {
     log10 Log10;
     /// log(1 + x), accurate near zero.
     log1p Log1p;
-    /// The sine of x in radians. Beyond 2^27 (`f32`: 2^20) the standard library computes it, at its speed.
+    /// The sine of x in radians. Beyond 2^27 (`f32`: 2^20) the standard library computes it, at its own speed.
     sin Sin;
     /// The cosine; large arguments as with [`Elementary::sin`].
     cos Cos;
@@ -317,14 +316,14 @@ elementary! {
     /// The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
     atanh Atanh;
     ; two
-    /// x to the power of y. The special cases are those of C99: 1 to any power and anything to the power of 0 are 1, NaN included; a
-    /// negative number to a power that is no integer is NaN.
+    /// x to the power of y. The special cases are those of C99: 1 to any power and anything to the power of 0 are 1, even for NaN. A
+    /// negative number to a power that is not an integer is NaN.
     pow Pow;
     /// The angle of the point (y, x): the first argument is y.
     atan2 Atan2;
-    /// sqrt(x^2 + y^2) without overflow in between; infinite if either is, even beside NaN.
+    /// sqrt(x^2 + y^2) without intermediate overflow. Infinite if either is, even beside NaN.
     hypot Hypot;
-    /// log(exp(x) + exp(y)) without overflow in between.
+    /// log(exp(x) + exp(y)) without intermediate overflow.
     logaddexp Logaddexp;
 }
 

@@ -19,14 +19,14 @@ fn reduce<A: Arch>(x: f64) -> (f64, u64, f64) {
     (n, k, A::fma(n, -LN2[1], r))
 }
 
-/// Not beyond these bounds; NaN stays NaN.
+/// Limits x to these bounds. NaN stays NaN.
 #[inline(always)]
 fn clamp(x: f64, low: f64, high: f64) -> f64 {
     let x = select(x > high, high, x);
     select(x < low, low, x)
 }
 
-/// y 2^k for -1077 <= k <= 1025 with one rounding: two factors, of which the first is harmless.
+/// y 2^k for -1077 <= k <= 1025 with one rounding: multiplies by two factors, of which the first is exact.
 #[inline(always)]
 fn scale<const S: bool>(y: f64, k: u64) -> f64 {
     if S {
@@ -53,7 +53,7 @@ fn reduced_sum<A: Arch>(h: f64, l: f64) -> (f64, u64) {
     (1.0 + small_expm1::<A, FULL>(r), k)
 }
 
-/// exp(h + l) for |l| much smaller than h; h may be infinite, l then is not looked at.
+/// exp(h + l) for |l| much smaller than h. h may be infinite; then l does not matter.
 #[inline(always)]
 pub(crate) fn exp_sum<A: Arch>(h: f64, l: f64) -> f64 {
     let l = select(h.abs() < 750.0, l, 0.0);
@@ -82,13 +82,13 @@ pub(crate) fn expm1<A: Arch, const S: bool>(x: f64) -> f64 {
     let c = clamp(x, -60.0, 710.0);
     let (_, k, r) = reduce::<A>(c);
     let p = small_expm1::<A, S>(r);
-    // One power less and doubled: n may be 1024.
+    // A power less, and doubled, because n may be 1024.
     let t = power(k.wrapping_sub(1));
     let y = 2.0 * A::fma(t, p, t - 0.5);
     select(x.abs() < 1e-18, x, y)
 }
 
-/// What sinh and cosh of a >= 0 need: 2^n (sinh, cosh)(r) combined, over 4.
+/// Intermediate values for sinh and cosh of a >= 0: 2^n (sinh, cosh)(r) combined, divided by 4.
 #[inline(always)]
 fn parts<A: Arch, const S: bool>(a: f64) -> (f64, f64, f64, f64) {
     let (n, k, r) = reduce::<A>(select(a > 710.6, 710.6, a));
@@ -96,7 +96,7 @@ fn parts<A: Arch, const S: bool>(a: f64) -> (f64, f64, f64, f64) {
     let sh = if S { horner::<A, _>(z, &SINH_SHORT) } else { horner::<A, _>(z, &SINH) };
     let ch = if S { horner::<A, _>(z, &COSH_SHORT) } else { horner::<A, _>(z, &COSH) };
     let up = power(k.wrapping_sub(2));
-    // Of the negative power nothing is left beyond 2^-100.
+    // Beyond 2^-100 the negative power does not matter.
     let down = biased_power((1021.0 + SHIFT - select(n > 100.0, 100.0, n)).to_bits().wrapping_sub(SHIFT.to_bits()));
     (up, down, A::fma(r * z, sh, r), z * ch)
 }

@@ -14,7 +14,7 @@ fn beyond_first<A: Arch, const S: bool>(t: f64, z: f64) -> f64 {
     t * z * if S { horner::<A, _>(z, &ASIN_SHORT) } else { horner::<A, _>(z, &ASIN) }
 }
 
-/// pi/2 - 2 asin(sqrt((1 - a) / 2)) above 1/2.
+/// pi/2 - 2 asin(sqrt((1 - a) / 2)) for a above 1/2.
 #[inline(always)]
 pub(crate) fn asin<A: Arch, const S: bool>(x: f64) -> f64 {
     let a = x.abs();
@@ -26,7 +26,7 @@ pub(crate) fn asin<A: Arch, const S: bool>(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// pi/2 - asin(x), above 1/2 2 asin(sqrt((1 - x) / 2)).
+/// pi/2 - asin(x); for x above 1/2, 2 asin(sqrt((1 - x) / 2)).
 #[inline(always)]
 pub(crate) fn acos<A: Arch, const S: bool>(x: f64) -> f64 {
     let a = x.abs();
@@ -40,8 +40,8 @@ pub(crate) fn acos<A: Arch, const S: bool>(x: f64) -> f64 {
     select(small, centre, select(x < 0.0, left, right))
 }
 
-/// The angle of (den, num), both >= 0, as a turn by 0, pi/4 or pi/2 and the arctangent of a quotient of at most tan(pi/8): (turn,
-/// its low part, arctangent's first term, the rest).
+/// The angle of (den, num), both >= 0, as a turn by 0, pi/4 or pi/2 and the arctangent of a quotient of at most tan(pi/8). The result is
+/// (turn, its low part, the first term of the arctangent, the rest).
 #[inline(always)]
 fn angle<A: Arch, const S: bool>(num: f64, den: f64) -> (f64, f64, f64, f64) {
     let low = num <= 0.4142 * den;
@@ -62,11 +62,11 @@ pub(crate) fn atan<A: Arch, const S: bool>(x: f64) -> f64 {
     (turn + (t + (rest + turn_low))).copysign(x)
 }
 
-/// Without numbers beyond 2^1000 or, zero apart, both below 2^-1000: see [`atan2_rare`].
+/// For numbers up to 2^1000 that are not both below 2^-1000, apart from zero: see [`atan2_rare`].
 #[inline(always)]
 pub(crate) fn atan2<A: Arch, const S: bool>(y: f64, x: f64) -> f64 {
     let (a, b) = (y.abs(), x.abs());
-    // Both zero: any denominator. Both infinite: one to one.
+    // If both are zero, any denominator will do. If both are infinite, the quotient is one.
     let b = select(a + b == 0.0, 1.0, b);
     let infinite = (a == f64::INFINITY) & (b == f64::INFINITY);
     let (a, b) = (select(infinite, 1.0, a), select(infinite, 1.0, b));
@@ -77,7 +77,7 @@ pub(crate) fn atan2<A: Arch, const S: bool>(y: f64, x: f64) -> f64 {
     (turn + (t + (rest + turn_low))).copysign(y)
 }
 
-/// Where sums or products in [`atan2`] leave the range.
+/// True if sums or products in [`atan2`] leave the range.
 #[inline(always)]
 pub(crate) fn atan2_rare(y: f64, x: f64) -> bool {
     let (a, b) = (y.abs(), x.abs());

@@ -1,12 +1,12 @@
 //! Elementary functions over slices of `f32` and `f64`.
 //!
 //! Every function is branch-free scalar code (argument reduction, a polynomial, reconstruction through the bits of floats), which the
-//! compiler makes vectors of: for AVX-512, for AVX2 with FMA, for NEON, and without fused multiply-add for any other machine. The
-//! choice is made at run time. Logarithms and powers have a quick form without the selections for special arguments, which a block of 64
-//! elements takes that has none; both forms give the same result. NaN, infinities, signed zeros and subnormal numbers follow C99 (annex
-//! F), and so NumPy.
+//! compiler vectorises: for AVX-512, for AVX2 with FMA, for NEON, and without fused multiply-add for any other machine. The choice is made
+//! at run time. Logarithms and powers also have a quick form without the selections for special arguments. It is used for blocks of
+//! elements without special arguments, and gives the same result. NaN, infinities, signed zeros and subnormal numbers follow C99 (annex F),
+//! as in NumPy.
 //!
-//! A result depends on the argument and on whether the machine has fused multiply-add, never on the place in the slice, the length
+//! A result depends on the argument and on whether the machine has fused multiply-add, but never on the position in the slice, the length
 //! of the slice or the width of the vectors.
 //!
 //! Errors are bounded by tests, in units of the last place:
@@ -25,8 +25,8 @@
 //! | log10, asin, sinh, tanh, atanh | 2.5 |
 //! | tan, asinh, acosh | 3 |
 //!
-//! Where a result of logaddexp is close to zero, its error is one of the larger argument. The tests compare `f64` with some 20,000 values
-//! of mpmath that are themselves rounded, so half a unit more would pass; functions of one `f32` are compared with `f64` at every 257th
+//! If a result of logaddexp is close to zero, the bound is in units of the larger argument. The tests compare `f64` with some 20,000 values
+//! of mpmath that are themselves rounded, so half a unit more would pass. Functions of one `f32` are compared with `f64` at every 257th
 //! float, functions of two at random ones.
 
 mod arch;

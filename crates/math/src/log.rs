@@ -7,7 +7,7 @@ use crate::coefficients::*;
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
 const ONE: u64 = 0x3ff0_0000_0000_0000;
 const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
-/// Or-ed to the low bits, the float 2^52 + integer.
+/// Combined with the low bits by `|`, this is the float 2^52 + integer.
 const INTEGER: u64 = 0x4330_0000_0000_0000;
 const TWO_52: f64 = 4_503_599_627_370_496.0;
 
@@ -51,7 +51,7 @@ fn combine<A: Arch, const S: bool>(k: f64, f: f64) -> f64 {
     A::fma(k, LN2[0], f + A::fma(k, LN2[1], g))
 }
 
-/// The value at zero, below zero, at infinity and NaN.
+/// The values at zero, below zero, at infinity and for NaN.
 #[inline(always)]
 fn specials(x: f64, y: f64) -> f64 {
     let y = select(x < f64::INFINITY, y, x);
@@ -65,7 +65,7 @@ pub(crate) fn log<A: Arch, const S: bool>(x: f64) -> f64 {
     specials(x, combine::<A, S>(k, m - 1.0))
 }
 
-/// Positive, normal and finite, where `quick` forms hold.
+/// True for positive, normal, finite numbers, for which `quick` forms are valid.
 #[inline(always)]
 pub(crate) fn regular(x: f64) -> bool {
     const SMALLEST: u64 = f64::MIN_POSITIVE.to_bits();
@@ -124,13 +124,13 @@ fn scaled_parts(x: f64) -> (f64, f64, f64) {
     (k, m, f64::from_bits((2 * ONE).wrapping_sub(t & !MANTISSA)))
 }
 
-/// Beyond this, 1 + x is x.
+/// For larger x, 1 + x is x.
 const ONE_COUNTS: f64 = 1e17;
 
 #[inline(always)]
 pub(crate) fn log1p<A: Arch, const S: bool>(x: f64) -> f64 {
     let u = 1.0 + x;
-    // (1 + x) / 2^k - 1 with one rounding: the power and its difference to one are exact where x counts.
+    // (1 + x) / 2^k - 1 with one rounding: the power and its difference to one are exact as long as x matters.
     let (k, m, t) = scaled_parts(u);
     let f = select(x < ONE_COUNTS, A::fma(t, x, t - 1.0), m - 1.0);
     let y = specials(u, combine::<A, S>(k, f));
@@ -143,9 +143,9 @@ pub(crate) fn log1p_quick<A: Arch>(x: f64) -> (f64, bool) {
     (combine::<A, FULL>(k, A::fma(t, x, t - 1.0)).copysign(x), (x > -1.0) & (x < ONE_COUNTS))
 }
 
-/// Large arguments of asinh and acosh are taken by this, to stay in the range of floats: 2^-64,
+/// Large arguments of asinh and acosh are multiplied by this, 2^-64, to stay in the range of floats,
 const LARGE_SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
-/// and their logarithms get that back, and the factor of two of log(2 x).
+/// and this is added to their logarithms to compensate for it, and for the factor of two in log(2 x).
 const LARGE_EXTRA: f64 = 65.0;
 
 /// log(w + l) + extra ln 2 or, where `small`, 2 atanh(num / den).
@@ -159,7 +159,7 @@ fn inverse<A: Arch, const S: bool>(small: bool, num: f64, den: f64, w: f64, l: f
     A::fma(k, LN2[0], A::fma(2.0, s, tail))
 }
 
-/// log(a + sqrt(a^2 + 1)), near zero 2 atanh(a / (1 + sqrt(a^2 + 1))).
+/// log(a + sqrt(a^2 + 1)); near zero, 2 atanh(a / (1 + sqrt(a^2 + 1))).
 #[inline(always)]
 pub(crate) fn asinh<A: Arch, const S: bool>(x: f64) -> f64 {
     let a = x.abs();
@@ -172,7 +172,7 @@ pub(crate) fn asinh<A: Arch, const S: bool>(x: f64) -> f64 {
     select(a < 1e-9, x, y.copysign(x))
 }
 
-/// log(x + sqrt(x^2 - 1)), near one 2 atanh(sqrt((x - 1) / (x + 1))).
+/// log(x + sqrt(x^2 - 1)); near one, 2 atanh(sqrt((x - 1) / (x + 1))).
 #[inline(always)]
 pub(crate) fn acosh<A: Arch, const S: bool>(x: f64) -> f64 {
     let large = x > 1e9;
@@ -184,15 +184,15 @@ pub(crate) fn acosh<A: Arch, const S: bool>(x: f64) -> f64 {
     select(x < 1.0, f64::NAN, y)
 }
 
-/// (log(1 + a) - log(1 - a)) / 2 with one division: the power of two of the quotient is read off the bits of both.
+/// (log(1 + a) - log(1 - a)) / 2 with one division. The power of two of the quotient comes from the bits of both.
 #[inline(always)]
 pub(crate) fn atanh<A: Arch, const S: bool>(x: f64) -> f64 {
     let a = x.abs();
     let (up, down) = (1.0 + a, 1.0 - a);
-    // The bits of a float are its logarithm but for 0.086; half is added for rounding.
+    // The bits of a float are its logarithm, up to an error of 0.086. Half is added for rounding.
     let k = up.to_bits().wrapping_sub(down.to_bits()).wrapping_add(1 << 51) >> 52;
     let t = power(k);
-    // (1 + a) - t (1 - a) with what the two sums lost; the product with a power of two is exact.
+    // (1 + a) - t (1 - a), with the rounding errors of the two sums. The product with a power of two is exact.
     let (up_low, down_low) = ((1.0 - up) + a, (1.0 - down) - a);
     let num = A::fma(-t, down, up) + A::fma(-t, down_low, up_low);
     let s = num / A::fma(t, down, up);

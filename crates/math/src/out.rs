@@ -1,9 +1,8 @@
-//! Where results go.
+//! The destination of results.
 
 use std::mem::MaybeUninit;
 
-/// A slice that is written and not read, so that it need not hold numbers yet: with results cleared first, functions took up to a third
-/// longer.
+/// A slice that is written and not read, so it need not be initialised. With results cleared first, functions took up to a third longer.
 ///
 /// ```
 /// # use chunkwise_math::{Elementary, Out};

@@ -1,5 +1,5 @@
-//! The cheaper functions for `f32` in `f32`, where going through `f64` would cost more time than NumPy takes: twice the elements
-//! a vector against an error of up to three units in the last place. The methods are those of the modules for `f64`.
+//! Cheap functions for `f32` that are computed in `f32`, because `f64` would take more time than NumPy. A vector has twice the elements,
+//! and the error is up to three units in the last place. The methods are those of the modules for `f64`.
 
 use crate::arch::Arch;
 use crate::bits::{SHORT, horner32, select};
@@ -73,14 +73,14 @@ pub(crate) fn tanh<A: Arch>(x: f32) -> f32 {
     let d = 2.0 * x.abs();
     let d = select(d > 20.0, 20.0, d);
     let (n, k) = nearest(A::fma32(d, LOG2_E_F32[0], SHIFT));
-    // ln 2 in one piece: what that loses where n is large counts as little as the slope of tanh there.
+    // ln 2 in one piece. For large n, this loses as little as the slope of tanh there.
     let r = A::fma32(n, -std::f32::consts::LN_2, d);
     let t = biased_power(k.wrapping_add(127));
     let e = A::fma32(t, small_expm1::<A>(r), t - 1.0);
     (e / (e + 2.0)).copysign(x)
 }
 
-/// What sinh and cosh of a >= 0 need, as [`crate::exp`] has it.
+/// Intermediate values for sinh and cosh of a >= 0, as in [`crate::exp`].
 #[inline(always)]
 fn hyperbolic<A: Arch>(a: f32) -> (f32, f32, f32, f32) {
     let a = select(a > 89.5, 89.5, a);
@@ -99,7 +99,7 @@ pub(crate) fn sinh<A: Arch>(x: f32) -> f32 {
     let a = x.abs();
     let (odd, even, sh, ch) = hyperbolic::<A>(a);
     let y = 2.0 * (odd + A::fma32(odd, ch, even * sh));
-    // Half of a subnormal number loses a bit.
+    // Half of a subnormal number would lose a bit.
     select(a < 1e-5, x, y.copysign(x))
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn cosh<A: Arch>(x: f32) -> f32 {
     2.0 * (even + A::fma32(even, ch, odd * sh))
 }
 
-/// sin(x + quarters pi/2): the argument less n pi/2 as in [`tan`]. Without fused multiply-add, in `f64`.
+/// sin(x + quarters pi/2). The argument is reduced by n pi/2 as in [`tan`]. Without fused multiply-add, this is done in `f64`.
 #[inline(always)]
 fn wave<A: Arch>(x: f32, quarters: u32) -> f32 {
     let (n, k) = nearest(A::fma32(x, std::f32::consts::FRAC_2_PI, SHIFT));
@@ -128,7 +128,7 @@ pub(crate) fn sin<A: Arch>(x: f32) -> f32 {
     if !A::FUSED {
         return crate::trig::sin::<A, SHORT>(f64::from(x)) as f32;
     }
-    // The parts of pi/2 have two signs, which loses that of zero.
+    // The parts of pi/2 have different signs, which loses the sign of zero.
     select(x == 0.0, x, wave::<A>(x, 0))
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn cos<A: Arch>(x: f32) -> f32 {
     if A::FUSED { wave::<A>(x, 1) } else { crate::trig::cos::<A, SHORT>(f64::from(x)) as f32 }
 }
 
-/// The argument less n pi/2: the first difference is exact with fused multiply-add. Without, in `f64`.
+/// The argument is reduced by n pi/2. The first difference is exact with fused multiply-add. Without it, this is done in `f64`.
 #[inline(always)]
 pub(crate) fn tan<A: Arch>(x: f32) -> f32 {
     if !A::FUSED {
@@ -153,7 +153,7 @@ pub(crate) fn tan<A: Arch>(x: f32) -> f32 {
     select(x.abs() < 1e-5, x, y)
 }
 
-/// (1/2 or less of the way, asin's argument, asin - argument).
+/// Whether |x| is at most 1/2, the argument of asin, and asin of it minus the argument.
 #[inline(always)]
 fn asin_parts<A: Arch>(x: f32) -> (bool, f32, f32) {
     let a = x.abs();
@@ -192,11 +192,11 @@ pub(crate) fn atan<A: Arch>(x: f32) -> f32 {
     (turn + (t + (t * z * horner32::<A, _>(z, &ATAN_F32) + turn_low))).copysign(x)
 }
 
-/// Without numbers beyond 1e37 or, zero apart, both below 1e-37: see [`atan2_rare`].
+/// For numbers up to 1e37 that are not both below 1e-37, apart from zero: see [`atan2_rare`].
 #[inline(always)]
 pub(crate) fn atan2<A: Arch>(y: f32, x: f32) -> f32 {
     let (a, b) = (y.abs(), x.abs());
-    // Both zero: any denominator.
+    // If both are zero, any denominator will do.
     let b = select(a + b == 0.0, 1.0, b);
     let steep = a > b;
     let back = x.is_sign_negative();
@@ -209,7 +209,7 @@ pub(crate) fn atan2<A: Arch>(y: f32, x: f32) -> f32 {
     (turn + (t + (rest + turn_low))).copysign(y)
 }
 
-/// Where sums in [`atan2`] leave the range or quotients lose bits.
+/// True if sums in [`atan2`] leave the range or quotients lose bits.
 #[inline(always)]
 pub(crate) fn atan2_rare(y: f32, x: f32) -> bool {
     let sum = y.abs() + x.abs();

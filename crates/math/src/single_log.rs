@@ -1,4 +1,4 @@
-//! The logarithms and inverse hyperbolic functions for `f32` in `f32`; the methods are those of [`crate::log`].
+//! The logarithms and inverse hyperbolic functions for `f32`, computed in `f32`. The methods are those of [`crate::log`].
 
 use crate::arch::Arch;
 use crate::bits::{horner32, select};
@@ -78,7 +78,7 @@ pub(crate) fn log10<A: Arch>(x: f32) -> f32 {
     specials(x, combine_base::<A>(k, m - 1.0, LOG10_E_F32[0], LOG10_2_F32[0], LOG10_2_F32[1]))
 }
 
-/// Positive, normal and finite, where `quick` forms hold.
+/// True for positive, normal, finite numbers, for which `quick` forms are valid.
 #[inline(always)]
 pub(crate) fn regular(x: f32) -> bool {
     const SMALLEST: u32 = f32::MIN_POSITIVE.to_bits();
@@ -111,7 +111,7 @@ fn scaled_parts(x: f32) -> (f32, f32, f32) {
     (k, m, f32::from_bits((2 * ONE).wrapping_sub(t & !MANTISSA)))
 }
 
-/// Beyond this, 1 + x is x.
+/// For larger x, 1 + x is x.
 const ONE_COUNTS: f32 = 1e9;
 
 #[inline(always)]
@@ -120,7 +120,7 @@ pub(crate) fn log1p<A: Arch>(x: f32) -> f32 {
     let (k, m, t) = scaled_parts(u);
     let f = select(x < ONE_COUNTS, A::fma32(t, x, t - 1.0), m - 1.0);
     let y = specials(u, combine::<A>(k, f));
-    // Also keeps the sign of zero.
+    // This also keeps the sign of zero.
     select(x.abs() < 1e-9, x, y)
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn log1p_quick<A: Arch>(x: f32) -> (f32, bool) {
     (combine::<A>(k, A::fma32(t, x, t - 1.0)).copysign(x), (x > -1.0) & (x < ONE_COUNTS))
 }
 
-/// Large arguments of asinh and acosh, and the powers of two taken off them and given back, as in [`crate::log`].
+/// The scale for large arguments of asinh and acosh, and its compensation, as in [`crate::log`].
 const LARGE: f32 = 1e5;
 const LARGE_SCALE: f32 = 1.0 / 18_446_744_073_709_551_616.0;
 const LARGE_EXTRA: f32 = 65.0;
@@ -152,7 +152,7 @@ fn inverse<A: Arch>(small: bool, num: f32, den: f32, w: f32, l: f32, extra: f32)
     sum::<A>(k, select(small, num, f) / select(small, den, 2.0 + f))
 }
 
-/// log(a + sqrt(a^2 + 1)), near zero 2 atanh(a / (1 + sqrt(a^2 + 1))).
+/// log(a + sqrt(a^2 + 1)); near zero, 2 atanh(a / (1 + sqrt(a^2 + 1))).
 #[inline(always)]
 pub(crate) fn asinh<A: Arch>(x: f32) -> f32 {
     let a = x.abs();
@@ -165,7 +165,7 @@ pub(crate) fn asinh<A: Arch>(x: f32) -> f32 {
     select(a < 1e-5, x, y.copysign(x))
 }
 
-/// log(x + sqrt(x^2 - 1)), near one 2 atanh(sqrt((x - 1) / (x + 1))).
+/// log(x + sqrt(x^2 - 1)); near one, 2 atanh(sqrt((x - 1) / (x + 1))).
 #[inline(always)]
 pub(crate) fn acosh<A: Arch>(x: f32) -> f32 {
     let large = x > LARGE;
@@ -177,7 +177,7 @@ pub(crate) fn acosh<A: Arch>(x: f32) -> f32 {
     select(x < 1.0, f32::NAN, y)
 }
 
-/// (log(1 + a) - log(1 - a)) / 2 with one division: the power of two of the quotient is read off the bits of both.
+/// (log(1 + a) - log(1 - a)) / 2 with one division. The power of two of the quotient comes from the bits of both.
 #[inline(always)]
 pub(crate) fn atanh<A: Arch>(x: f32) -> f32 {
     let a = x.abs();

@@ -1,4 +1,4 @@
-//! Accuracy against exact references and the standard library, special cases, and that neither place nor instruction set matters.
+//! Accuracy against exact references and the standard library, special cases, and independence of position and instruction set.
 
 mod accuracy;
 mod places;
@@ -7,9 +7,10 @@ mod specials;
 use crate::arch::{Level, map, map2};
 use crate::elementary::*;
 
-/// Something with errors in units of the last place.
+/// A number type whose errors are measured in units of the last place.
 pub(crate) trait Real: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
-    /// The distance from y to the exact value, in units of the last place of the exact value. Special values match or are infinitely far.
+    /// The distance from y to the exact value, in units of the last place of the exact value. Special values must match, or are infinitely
+    /// far.
     fn error(y: Self, exact: f64) -> f64;
     /// The bits.
     fn bits(self) -> u64;
@@ -33,7 +34,7 @@ impl Real for f64 {
 impl Real for f32 {
     fn error(y: f32, exact: f64) -> f64 {
         if y == exact as f32 || (y.is_nan() && exact.is_nan()) {
-            // At most half a unit then.
+            // Then the distance is at most half a unit.
             return if exact.is_finite() && y.is_finite() { (f64::from(y) - exact).abs() / unit32(exact) } else { 0.0 };
         }
         let d = (f64::from(y) - exact).abs() / unit32(exact);
@@ -71,7 +72,7 @@ macro_rules! twos {
 type Table1<T> = Vec<(&'static str, One<T>, fn(f64) -> f64, f64)>;
 type Table2<T> = Vec<(&'static str, Two<T>, fn(f64, f64) -> f64, f64)>;
 
-/// Name, function, the same of the standard library, bound of the error; as the crate's table says.
+/// Name, function, the function of the standard library, and the bound of the error in the crate's table.
 fn ones64() -> Table1<f64> {
     ones! { f64,
         "exp" Exp f64::exp, 1.0;
@@ -172,7 +173,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Any bits: all exponents, both signs, now and then NaN and infinity. Every other one within 2^-20 .. 2^10.
+    /// Any bits: all exponents, both signs, sometimes NaN and infinity. Every second number is within 2^-20 .. 2^10.
     fn f64(&mut self) -> f64 {
         let bits = self.next();
         if bits & 1 == 0 {

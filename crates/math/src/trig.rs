@@ -1,10 +1,10 @@
-//! sin, cos, tan: the argument less a multiple of pi/2 with three parts of pi/2 (Cody and Waite), polynomials on [-pi/4, pi/4].
+//! sin, cos, tan: the argument is reduced by a multiple of pi/2 in three parts (Cody and Waite), then polynomials on [-pi/4, pi/4].
 
 use crate::arch::Arch;
 use crate::bits::{SHIFT, horner, nearest, select, two_product, two_sum};
 use crate::coefficients::*;
 
-/// Larger arguments need more of pi/2 than its three parts.
+/// For larger arguments, three parts of pi/2 are not enough.
 pub(crate) const LARGE: f64 = 134_217_728.0;
 /// The same for `f32` arguments.
 pub(crate) const LARGE_SHORT: f32 = 1_048_576.0;
@@ -17,7 +17,7 @@ fn reduce<A: Arch, const S: bool>(x: f64) -> (u64, f64, f64) {
         let r = A::fma(n, -PIO2_SHORT[0], x);
         return (k, A::fma(n, -PIO2_SHORT[1], r), 0.0);
     }
-    // n pi/2 is close to x, so taking off the first part is exact.
+    // n pi/2 is close to x, so subtracting the first part is exact.
     let (a, e) = if A::FUSED {
         (A::fma(n, -PIO2[0], x), 0.0)
     } else {
@@ -59,7 +59,7 @@ fn wave<A: Arch, const S: bool>(x: f64, quarters: u64) -> f64 {
 
 #[inline(always)]
 pub(crate) fn sin<A: Arch, const S: bool>(x: f64) -> f64 {
-    // Also keeps the sign of zero.
+    // This also keeps the sign of zero.
     select(x.abs() < 1e-9, x, wave::<A, S>(x, 0))
 }
 

@@ -1,4 +1,4 @@
-//! How the chunks of an array may be read, by its metadata: the only place that looks for it.
+//! Finds out from its metadata how the chunks of an array can be read. No other module does so.
 
 use crate::deflate::Wrapper;
 use crate::half;
@@ -11,15 +11,15 @@ pub(crate) enum Kind {
     Raw,
     /// Blosc over the elements as they are in memory.
     Blosc,
-    /// Zstd likewise; its level, as far as the metadata says it.
+    /// Zstd over the elements as they are in memory, with its level if the metadata has one.
     Zstd(i64),
-    /// Gzip or zlib likewise.
+    /// Gzip or zlib over the elements as they are in memory.
     Deflate(Wrapper),
-    /// Anything else that zarrs knows.
+    /// Any other codecs that zarrs supports.
     Chain,
 }
 
-/// How the chunks of an array can be read. `bytes` are those of a decoded chunk, of one inside a shard where there are shards.
+/// How the chunks of an array can be read. `bytes` is the decoded size of a chunk, or of an inner chunk if there are shards.
 pub(crate) fn access(document: &Value, zarr_format: u8, item: u64, bytes: u64, sharded: bool) -> ArrayAccess {
     let whole = |in_place| ArrayAccess::Whole { in_place, scratch: scratch(document, bytes) };
     if sharded {
@@ -37,12 +37,12 @@ pub(crate) fn access(document: &Value, zarr_format: u8, item: u64, bytes: u64, s
     }
 }
 
-/// The configuration of the compressor, where it is the only codec but that of the bytes.
+/// The configuration of the compressor, if the only other codec is `bytes`.
 fn compressor(document: &Value) -> Option<&Value> {
     document.pointer("/codecs/1/configuration").or_else(|| document.get("compressor"))
 }
 
-/// What Blosc takes to decode a chunk, by the largest blocks that were asked for anywhere in its codecs.
+/// Memory that Blosc needs to decode a chunk. It follows from the largest block size that any of its codecs asks for.
 fn scratch(document: &Value, bytes: u64) -> u64 {
     fn largest(value: &Value) -> u64 {
         match value {
@@ -56,7 +56,7 @@ fn scratch(document: &Value, bytes: u64) -> u64 {
     blosc_scratch(found, bytes)
 }
 
-/// The level in the configuration of zstd; the library's own if it has none.
+/// The level in the configuration of zstd, or the default of the library.
 fn level(configuration: &Value) -> i64 {
     configuration.get("level").and_then(Value::as_i64).unwrap_or(0)
 }
@@ -101,9 +101,9 @@ pub(crate) fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
 
 /// The largest window that a zstd stream of a level may have, as the power of two of its bytes.
 ///
-/// Format: RFC 8878; levels as `clevels.h` of zstd 1.5 has them.
+/// Format: RFC 8878; the levels are those of `clevels.h` of zstd 1.5.
 pub(crate) fn zstd_window_log(level: i64) -> u32 {
-    // Versions differ below the highest levels, which have 25, 26 and 27.
+    // Versions differ below the highest levels, whose windows are 25, 26 and 27.
     match level {
         ..=19 => 23,
         20 => 25,
@@ -112,16 +112,17 @@ pub(crate) fn zstd_window_log(level: i64) -> u32 {
     }
 }
 
-/// Decoded bytes of the blocks of Blosc in a chunk of `bytes` bytes of elements of `item` bytes, by the configuration of its codec, where
-/// that says enough and it is worth it to decode a part of the chunk by its blocks: there are several, none large, and not too many.
+/// The decoded size of the Blosc blocks in a chunk of `bytes` bytes, whose elements have `item` bytes, from the configuration of the codec.
+/// It is `None` unless the configuration determines it and it pays off to decode a part of the chunk by its blocks: there must be several
+/// blocks, none of them large, and not too many.
 ///
-/// As `compute_blocksize` of C-Blosc 1.21 chooses them: from the level, larger for codecs that compress well, and for all codecs but zstd,
-/// which take elements apart into their bytes, so many times larger as an element has bytes.
+/// `compute_blocksize` of C-Blosc 1.21 chooses the size in this way: from the level, larger for codecs that compress well. All codecs but
+/// zstd separate the bytes of elements, so their blocks are larger by a factor, the number of bytes of an element.
 fn blosc_blocks(configuration: &Value, item: u64, bytes: u64) -> Option<u64> {
     let number = |key: &str| configuration.get(key).and_then(Value::as_u64);
     let item = number("typesize").unwrap_or(item).max(1);
     let block = chosen(configuration.get("cname")?.as_str()?, number("clevel")?, item, number("blocksize").unwrap_or(0));
-    // The largest that C-Blosc chooses today. Larger blocks that it was asked for are left to the decoder of whole chunks.
+    // The largest that C-Blosc chooses today. If the encoder was told to use larger blocks, whole chunks are decoded.
     let usual = BLOSC_LARGEST / 2;
     (bytes > usual && block <= usual && bytes.div_ceil(block) <= BLOSC_MOST).then_some(block)
 }
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn blocks_are_those_that_the_library_writes() {
-        // Read from bytes 8 to 12 of buffers of 8 MB that numcodecs wrote.
+        // These were read from bytes 8 to 12 of buffers of 8 MB that numcodecs wrote.
         for (cname, level, item, asked, block) in [
             ("lz4", 0, 1, 0, 8192),
             ("lz4", 0, 4, 0, 8192),

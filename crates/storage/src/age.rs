@@ -1,14 +1,15 @@
-//! How old an object is, by the clock of the store that keeps it: the clocks of machines may be wrong by minutes.
+//! How old an object is, by the clock of the store that keeps it. The clocks of machines may be wrong by minutes.
 
 use crate::{StorageError, Store, local};
 use object_store::ObjectStoreExt;
 use std::time::{Duration, SystemTime};
 
-/// The object by which a store elsewhere says what time it is there.
+/// The object that is written to an object store to learn its time.
 const CLOCK: &str = ".chunkwise-clock";
 
 impl Store {
-    /// When an object was written, by the clock of the store: nanoseconds since 1970. `None` if there is no such object, or this is a filesystem.
+    /// When an object was written, by the clock of the store: nanoseconds since 1970. `None` if there is no such object, or if the store is
+    /// a filesystem.
     ///
     /// # Errors
     /// When storage fails.
@@ -19,8 +20,8 @@ impl Store {
         Ok(self.get_stamped(key)?.map(|(_, stamp)| stamp.modified))
     }
 
-    /// The time since an object was written; `None` if there is no such object. Beside it an object is written for a moment, as stores say the
-    /// time of nothing else.
+    /// The time since an object was written; `None` if there is no such object. To learn the time of the store, another object is written
+    /// beside it for a moment: stores do not tell the time otherwise.
     ///
     /// # Errors
     /// When storage fails.
@@ -44,7 +45,7 @@ impl Store {
         };
         let Some(then) = written(key)? else { return Ok(None) };
         self.put(CLOCK, &b""[..])?;
-        // Another process may have asked at the same time, and have deleted it already.
+        // Another process may have asked at the same time, and may have deleted the object already.
         let now = written(CLOCK)?;
         let _ = self.delete(CLOCK);
         Ok(Some(now.map_or(Duration::ZERO, |now| now.duration_since(then).unwrap_or_default())))

@@ -1,9 +1,9 @@
-//! Reading from object stores: while a chunk is decoded, those that come next are under way.
+//! Reading from object stores: while a chunk is decoded, requests for the next ones are in flight.
 //!
-//! A region is cut into pieces, each one request: an encoded chunk; a range of a raw chunk; inner chunks of a shard that lie together.
-//! Pieces are asked for in order, as many as the array's budget of bytes allows, and placed in order. A reader that is told which regions
-//! come next asks for theirs as well. No request only asks for a size: answers say how large the whole object is, and the index of a
-//! shard is a range that counts from the end.
+//! A region is cut into pieces. Each piece is one request: an encoded chunk, a range of a raw chunk, or neighbouring inner chunks of a
+//! shard. Pieces are requested in order, as many as the array's budget of bytes allows, and placed in order. If a reader knows which
+//! regions come next, it requests their pieces as well. There are no requests for sizes alone: an answer contains the size of the whole
+//! object, and the index of a shard is a range that counts from the end.
 
 use crate::StorageError;
 use crate::chunks::ArrayIo;
@@ -19,12 +19,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Requests at once at most, however small they are.
+/// The largest number of requests at once, however small they are.
 const MAX_REQUESTS: usize = 256;
-/// Larger indices of shards are read in part, after a request for the size.
+/// Indices of shards that are larger than this are read in part, after a request for the size.
 const WHOLE_INDEX: u64 = 256 << 10;
 
-/// A region to be read.
+/// A region that is to be read.
 struct Place {
     number: u64,
     region: Region,
@@ -36,16 +36,16 @@ struct Piece {
     place: Arc<Place>,
     index: Vec<u64>,
     what: What,
-    /// More bytes than it can have.
+    /// An upper bound of its bytes.
     bound: u64,
 }
 
 enum What {
-    /// A chunk whose object is in memory: no request.
+    /// A chunk whose object is in memory, so there is no request.
     Plain,
     /// An encoded chunk.
     Chunk,
-    /// A range of a raw chunk, and the numbers of the runs in it.
+    /// A range of a raw chunk, and the numbers of its contiguous runs.
     Runs { range: Range<u64>, numbers: Range<u64> },
     /// A range of a shard with some inner chunks.
     Inner { range: Range<u64>, chunks: Vec<(Entry, Vec<u64>)> },
@@ -63,7 +63,7 @@ struct Asked {
     length: Arc<AtomicU64>,
 }
 
-/// The index of a shard that was asked for, or a shard that needs none.
+/// The index of a shard that was requested, or a shard that needs no index.
 struct Index {
     place: Arc<Place>,
     index: Vec<u64>,
@@ -76,12 +76,12 @@ enum IndexState {
     Asked { from: u64, whole: bool, size: Option<u64>, wanted: Vec<Vec<u64>>, answer: Pending<Option<Fetched>> },
 }
 
-/// Reads regions of one array one after another, and asks for those that come next while it does so.
+/// Reads regions of one array one after another, and requests the next ones meanwhile.
 pub struct Reader {
     io: ArrayIo,
-    /// The regions that were announced and not read yet, in order.
+    /// The regions that were announced and are not read yet, in order.
     expected: VecDeque<Arc<Place>>,
-    /// Those of them that no piece was made of so far, and the next chunk of the first.
+    /// The announced regions that have no pieces yet, and the next chunk of the first one.
     coming: VecDeque<Arc<Place>>,
     next: u64,
     numbers: u64,
@@ -93,7 +93,7 @@ pub struct Reader {
 }
 
 impl ArrayIo {
-    /// A reader that asks for what comes next while it reads; `None` for files and memory, where that gains nothing.
+    /// A reader that requests the next regions while it reads; `None` for files and memory, where that gains nothing.
     pub fn reader(&self) -> Option<Reader> {
         (self.0.in_flight > 0).then(|| Reader {
             io: self.clone(),
@@ -111,7 +111,8 @@ impl ArrayIo {
 }
 
 impl Reader {
-    /// Says which regions will be read after those that were announced before, in order, and asks for as much of them as there is room for.
+    /// Announces regions that will be read after those that were announced before, in order, and requests as much of them as there is room
+    /// for.
     ///
     /// # Errors
     /// When the store fails.
@@ -126,7 +127,7 @@ impl Reader {
         self.ask()
     }
 
-    /// As [`Reader::announce`], unless these regions were announced and come next.
+    /// As [`Reader::announce`], unless these regions have been announced already and come next.
     ///
     /// # Errors
     /// When the store fails.
@@ -140,7 +141,7 @@ impl Reader {
         self.announce(regions)
     }
 
-    /// True if everything that was announced is asked for, and more might be.
+    /// True if everything that was announced is requested, and there is room for more.
     pub fn has_room(&self) -> bool {
         self.coming.is_empty() && self.located.is_empty()
     }
@@ -150,8 +151,8 @@ impl Reader {
         (self.indices, self.located, self.asked) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
     }
 
-    /// As [`ArrayIo::read_region`]. What was announced and is not this region is forgotten. The requests that it counts may be for
-    /// regions that come later.
+    /// As [`ArrayIo::read_region`]. Announced regions before this one are forgotten. The requests that it counts may be for regions that
+    /// come later.
     ///
     /// # Errors
     /// When the store fails, or a chunk is damaged.
@@ -179,14 +180,14 @@ impl Reader {
         Ok(std::mem::take(&mut self.stats))
     }
 
-    /// The part of a chunk that is read: as a region of the chunk, and where it starts in the destination.
+    /// The part of a chunk that is read: its region in the chunk, and where it starts in the destination.
     fn part(&self, place: &Place, index: &[u64]) -> Option<(Region, PerAxis)> {
         let chunk = self.io.0.meta.grid.region(index);
         let common = chunk.intersect(&place.region)?;
         Some((common.relative_to(&chunk), common.relative_to(&place.region).start))
     }
 
-    /// The next chunk of the regions that are coming.
+    /// The next chunk of the announced regions.
     fn chunk(&mut self) -> Option<(Arc<Place>, Vec<u64>)> {
         let place = self.coming.front()?.clone();
         let at = unravel(self.next, &place.touched.shape);
@@ -199,7 +200,7 @@ impl Reader {
         Some((place, index))
     }
 
-    /// Asks for as many pieces as there is room for.
+    /// Requests as many pieces as there is room for.
     fn ask(&mut self) -> Result<(), StorageError> {
         loop {
             if self.located.is_empty() && !self.locate()? {
@@ -214,7 +215,7 @@ impl Reader {
             let length = Arc::new(AtomicU64::new(piece.bound));
             let range = match &piece.what {
                 What::Chunk => None,
-                // All of it: some servers answer a range that is everything as if there were none.
+                // The whole object is requested without a range: some servers answer such a range as if there were none.
                 What::Runs { range, .. } if *range == (0..self.io.0.codec.bytes as u64) => None,
                 What::Runs { range, .. } | What::Inner { range, .. } => Some(GetRange::Bounded(range.clone())),
                 What::Plain | What::Missing { .. } | What::Nothing => {
@@ -223,7 +224,7 @@ impl Reader {
                 }
             };
             let key = self.io.chunk_key(&piece.index);
-            // Codecs may be worse than the bound says; something much larger is not a chunk of this array.
+            // Codecs may exceed the bound a little. If an object is much larger, it is not a chunk of this array.
             let most = piece.bound.saturating_mul(2).saturating_add(1 << 20);
             let answer = Some(self.io.0.store.start_get(&key, range, most, length.clone())?);
             (self.stats.gets, self.requests) = (self.stats.gets + 1, self.requests + 1);
@@ -231,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Finds the pieces of the next chunk. False if there is none, or if it would have to be waited for while pieces can be placed.
+    /// Finds the pieces of the next chunk. False if there is no next chunk, or if this would have to wait while other pieces can be placed.
     fn locate(&mut self) -> Result<bool, StorageError> {
         let io = self.io.clone();
         let inner = &*io.0;
@@ -256,7 +257,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Asks for the index of a shard, or finds that none is needed.
+    /// Requests the index of a shard, or finds that none is needed.
     fn ask_index(&mut self, layout: &ShardLayout, from: &Region, index: &[u64]) -> Result<IndexState, StorageError> {
         let io = self.io.clone();
         let inner = &*io.0;
@@ -285,7 +286,7 @@ impl Reader {
     }
 
     fn locate_shard(&mut self, layout: &ShardLayout) -> Result<bool, StorageError> {
-        // Indices are small: a quarter of the budget for them, as bytes and as entries.
+        // Indices are small: they get a quarter of the budget, counted as bytes and as entries.
         let most = (self.io.0.in_flight / 4 / (3 * layout.index_bytes()).max(1)).clamp(1, 32) as usize;
         while self.indices.len() < most {
             let Some((place, index)) = self.chunk() else { break };
@@ -302,7 +303,7 @@ impl Reader {
             }
             IndexState::Asked { from, whole, size, wanted, answer } => (from, whole, size, wanted, answer),
         };
-        // It comes before the piece that would be waited for otherwise if it was asked for before that.
+        // The index is waited for first if it was requested before the next piece.
         let first = self.asked.front().is_none_or(|a| number < a.number);
         if !first && !answer.is_done() {
             let state = IndexState::Asked { from, whole, size, wanted, answer };
@@ -357,7 +358,7 @@ impl Reader {
         }
     }
 
-    /// Waits for a piece and puts its elements where they belong.
+    /// Waits for a piece and copies its elements to the destination.
     fn place(&mut self, asked: Asked, out: &mut [u8]) -> Result<(), StorageError> {
         let io = self.io.clone();
         let inner = &*io.0;

@@ -1,15 +1,16 @@
-//! Which places this process may touch at all.
+//! Limits the places that this process may open at all.
 //!
-//! A function or a service runs plans and pipelines of others. It names the URL prefixes that it was made for, once, before anything is opened;
-//! from then on no store can be opened elsewhere, whatever a plan, a pipeline or the metadata of an array says. What a URL means is not
-//! interpreted any further: a part that could mean something else to another reader (`..`, an empty part, `%2e`, a backslash) is refused.
+//! A function or a service runs plans and pipelines of other people. Before anything is opened, it names the URL prefixes that it was made
+//! for, once. From then on no store can be opened elsewhere, whatever a plan, a pipeline or the metadata of an array says. URLs are not
+//! interpreted any further: if a part of a URL could mean something else to another reader (`..`, an empty part, `%2e`, a backslash), the
+//! URL is refused.
 
 use crate::{Location, StorageError};
 use std::sync::OnceLock;
 
 static PREFIXES: OnceLock<Vec<Location>> = OnceLock::new();
 
-/// Restricts this process to what lies at or below some URLs, for good. An empty list allows nothing.
+/// Restricts this process to places at or below some URLs, for good. An empty list allows nothing.
 ///
 /// # Errors
 /// When a prefix is not a URL, or the process is restricted already.
@@ -21,7 +22,7 @@ pub fn restrict(prefixes: &[String]) -> Result<(), StorageError> {
     PREFIXES.set(parsed).map_err(|_| StorageError::Url { url: prefixes.join(","), problem: "other prefixes were set before".into() })
 }
 
-/// What is ambiguous in a URL; `None` if nothing is.
+/// The ambiguous part of a URL; `None` if there is none.
 fn ambiguous(url: &str) -> Option<&'static str> {
     let path = url.split_once("://").map_or(url, |(_, p)| p).trim_matches('/');
     if url.contains(['%', '\\']) || url.chars().any(char::is_control) {

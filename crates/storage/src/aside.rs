@@ -1,20 +1,20 @@
-//! Deleting what is ours and nothing else, and keeping an array that is replaced until the new one is whole.
+//! Deletes files of ours and nothing else, and keeps an array that is replaced until the new one is whole.
 
 use crate::replace::{METADATA, MOVING, Owned, REPLACED, replaceable};
 use crate::{ArrayIo, StorageError, Store, local};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 
-/// Copies within a store that are under way at once.
+/// The number of copies within a store that run at once.
 const COPIES: usize = 32;
 
-/// True for what this program puts beside the chunks for itself: claims, and what is kept.
+/// True for objects that this program puts beside the chunks for its own use: claims, and kept arrays.
 fn is_own(key: &str) -> bool {
     key.starts_with(".chunkwise-")
 }
 
 impl Store {
-    /// The keys of everything here, what is unfinished included, and of files that are links. Links to folders are keys, too: nothing is followed.
+    /// The keys of everything here, including unfinished files and links to files. Links to folders are keys, too: no link is followed.
     pub fn everything(&self) -> Result<Vec<String>, StorageError> {
         match self.file("") {
             Some(folder) => local::entries(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e)),
@@ -22,8 +22,8 @@ impl Store {
         }
     }
 
-    /// Deletes the objects whose keys are `ours`, and the folders that are empty then. Says how many that were, and what else there is.
-    /// Links are never followed, but that the folder itself may be one if `linked`.
+    /// Deletes the objects whose keys are `ours`, and the folders that become empty. Returns how many objects that were, and the keys of
+    /// all others. Links are never followed, except that the folder itself may be a link if `linked`.
     ///
     /// # Errors
     /// When storage fails, or the folder is a link and may not be one.
@@ -35,7 +35,7 @@ impl Store {
         Ok((self.delete_keys(&delete)?, left))
     }
 
-    /// Deletes objects, some at once.
+    /// Deletes objects, several at once.
     fn delete_keys(&self, keys: &[String]) -> Result<u64, StorageError> {
         let paths = keys.iter().map(|k| self.key(k)).collect::<Result<Vec<_>, _>>()?;
         self.wait("delete", "", async {
@@ -44,22 +44,23 @@ impl Store {
         })
     }
 
-    /// Bytes that can still be written here, where the system says so.
+    /// Bytes that can still be written here, if the system says so.
     pub fn free_bytes(&self) -> Option<u64> {
         local::free_bytes(&self.file("")?)
     }
 
-    /// Makes room for an array: one that is whole is kept aside, in its own folder, what is unfinished is deleted. True if something is kept,
-    /// now or by a run before.
+    /// Makes room for an array. If an array is here and whole, it is kept aside in its own folder; unfinished files are deleted. Returns
+    /// true if an array is kept, by this run or by an earlier one.
     ///
     /// # Errors
-    /// When storage fails. What was whole can then still be found. Those of `still`, which is asked before anything is deleted elsewhere.
+    /// When storage fails; the old array can still be found then. Also the errors of `still`, which is called before anything is deleted in
+    /// an object store.
     pub fn set_aside<E: From<StorageError>>(&self, owned: &Owned, still: &dyn Fn() -> Result<(), E>) -> Result<bool, E> {
         let failed = |e: &std::io::Error| StorageError::of_io("keep", self.url(""), e);
         let moving = self.file(MOVING).is_some_and(|f| f.is_dir());
         if owned.published || moving {
             if owned.published {
-                // There is an array beside it, so it is what was replaced before that.
+                // There is a whole array, so what is kept aside was replaced before that.
                 self.drop_aside()?;
             }
             match self.file("") {
@@ -75,7 +76,7 @@ impl Store {
         }
     }
 
-    /// Copies everything into the folder of what is replaced, and then deletes it where it was, the metadata first.
+    /// Copies everything into the folder of kept arrays, and then deletes the originals, the metadata first.
     fn copy_aside<E: From<StorageError>>(&self, still: &dyn Fn() -> Result<(), E>) -> Result<(), E> {
         let keys: Vec<String> = self.everything()?.into_iter().filter(|k| !is_own(k)).collect();
         let pairs =
@@ -85,7 +86,7 @@ impl Store {
             futures::stream::iter(copies).buffer_unordered(COPIES).try_collect::<Vec<()>>().await
         })?;
         let (first, rest): (Vec<String>, Vec<String>) = keys.into_iter().partition(|k| METADATA.contains(&k.as_str()));
-        // Copies take long.
+        // Copying takes long.
         still()?;
         self.delete_keys(&first)?;
         still()?;
@@ -93,7 +94,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes what [`Store::set_aside`] has kept, as the new array is whole. What others have put there since stays.
+    /// Deletes what [`Store::set_aside`] has kept, because the new array is whole. Files that others have put there since then stay.
     ///
     /// # Errors
     /// When storage fails.
@@ -108,7 +109,7 @@ impl Store {
 }
 
 impl ArrayIo {
-    /// Deletes the chunks of an array of a run; links are not followed.
+    /// Deletes the chunks of an array of a run. Links are not followed.
     ///
     /// # Errors
     /// When storage fails.

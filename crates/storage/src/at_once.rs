@@ -1,16 +1,16 @@
-//! Calls that mostly wait for a server, made at once.
+//! Makes several calls at once that mostly wait for a server.
 
-/// Threads at most: more do not wait any faster.
+/// The largest number of threads. More threads would not wait any faster.
 const MAX_THREADS: usize = 16;
 
-/// Calls a function for every item, up to 16 at a time, and gives the results in the order of the items. For a few requests to
+/// Calls a function for every item, up to 16 at a time, and returns the results in the order of the items. Use it for a few requests to
 /// object stores, each of which waits for its answer.
 ///
 /// ```
 /// assert_eq!(chunkwise_storage::at_once(&[3, 1, 2], |n| n * 10), [30, 10, 20]);
 /// ```
 pub fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    // In a simulated world one after another, as it decides what happens next.
+    // In a simulated world the calls run one after another, because the world decides what happens next.
     if crate::world::is_simulated() {
         return items.iter().map(call).collect();
     }

@@ -1,13 +1,13 @@
 //! Static credentials from the files of the AWS command line.
 //!
-//! Format: the AWS SDKs and Tools Reference Guide, "Shared config and credentials files". Only what is needed for keys that are written
-//! there: sections, `key = value` lines, comments. Profiles that get their keys elsewhere (SSO, an assumed role, a process) are
-//! refused with a sentence that says what to do instead.
+//! Format: the AWS SDKs and Tools Reference Guide, "Shared config and credentials files". This reads only what static keys need: sections,
+//! `key = value` lines, comments. Profiles that get their keys elsewhere (SSO, an assumed role, a process) are refused with a sentence that
+//! says what to do instead.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What a profile says.
+/// The settings of a profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub access_key_id: String,
@@ -23,7 +23,7 @@ fn parse(text: &str) -> Sections {
     let mut out = Sections::new();
     let mut section: Option<String> = None;
     for line in text.lines() {
-        // Indented lines are nested settings of the key above, none of which is of interest.
+        // Indented lines are nested settings of the key above. None of them is needed.
         if line.starts_with([' ', '\t']) || line.trim().is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Sections {
     out
 }
 
-/// The two files: what the variables name, or those below the home folder.
+/// The two files: those that the variables name, or those in the home folder.
 fn files() -> [Option<PathBuf>; 2] {
     let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE")).map(PathBuf::from);
     let at = |variable: &str, name: &str| {
@@ -53,7 +53,7 @@ fn read(path: Option<&Path>) -> Sections {
     path.and_then(|p| std::fs::read_to_string(p).ok()).map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// The profile of a name, or `default` without one. `None` if no name is given and there is no default.
+/// The profile of this name, or `default` if no name is given. `None` if no name is given and there is no default.
 ///
 /// # Errors
 /// When there is no such profile, or it holds no keys.

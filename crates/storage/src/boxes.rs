@@ -1,15 +1,15 @@
-//! Boxes inside dense C-order buffers: contiguous runs, and copies from box to box.
+//! Regions of dense C-order buffers: contiguous runs, and copies from one buffer to another.
 
 use chunkwise_types::{Region, ravel, unravel, volume};
 
-/// The elements of a region that lie as a box inside a larger dense C-order buffer.
+/// The elements of a region, as a part of a larger dense C-order buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Elements<'a> {
     /// The whole buffer, native endian.
     pub data: &'a [u8],
     /// The shape of the whole buffer.
     pub shape: &'a [u64],
-    /// Where the box starts in it.
+    /// Where the region starts in it.
     pub start: &'a [u64],
 }
 
@@ -20,7 +20,7 @@ impl<'a> Elements<'a> {
         Elements { data, shape, start: &ORIGIN[..shape.len()] }
     }
 
-    /// True if the buffer has the size of its shape and the box lies in it.
+    /// True if the buffer has the size of its shape and the region lies in it.
     pub(crate) fn holds(&self, shape: &[u64], item: u64) -> bool {
         self.shape.len() == shape.len()
             && self.start.len() == shape.len()
@@ -28,13 +28,13 @@ impl<'a> Elements<'a> {
             && self.start.iter().zip(shape).zip(self.shape).all(|((s, n), whole)| s + n <= *whole)
     }
 
-    /// The box as one slice, where it is contiguous.
+    /// The region as one slice, if it is contiguous.
     pub(crate) fn slice(&self, shape: &[u64], item: usize) -> Option<&'a [u8]> {
         let span = contiguous(self.shape, &Region::new(self.start, shape), item)?;
         self.data.get(span)
     }
 
-    /// A dense copy of the box.
+    /// A dense copy of the region.
     pub(crate) fn dense(&self, shape: &[u64], item: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(volume(shape) as usize * item);
         let _ = runs(shape, item, (self.shape, self.start), (shape, &vec![0; shape.len()]), |from, _, n| {
@@ -44,11 +44,11 @@ impl<'a> Elements<'a> {
         out
     }
 
-    /// Dense copies of boxes that lie side by side along the last axis, the first of them at this one's start. They have this shape but
-    /// for their `widths` along that axis.
+    /// Dense copies of regions that lie side by side along the last axis. The first one starts at this one's start. They have this shape,
+    /// except for their `widths` along the last axis.
     ///
     /// # Panics
-    /// If there is no axis, or the boxes are not all inside the buffer.
+    /// If there is no axis, or the regions are not all inside the buffer.
     pub fn side_by_side(&self, shape: &[u64], widths: &[u64], item: usize) -> Vec<Vec<u8>> {
         let mut all = shape.to_vec();
         let last = shape.len() - 1;
@@ -58,7 +58,7 @@ impl<'a> Elements<'a> {
         let mut out: Vec<Vec<u8>> = widths.iter().map(|w| Vec::with_capacity(w * lines)).collect();
         let line = all[last] as usize * item;
         let _ = runs(&all, item, (self.shape, self.start), (&all, &vec![0; all.len()]), |from, _, n| {
-            // A run is several lines where they are whole ones of the buffer.
+            // If lines of the buffer are copied whole, a run is several lines.
             for mut rest in self.data[from..from + n].chunks_exact(line) {
                 for (out, width) in out.iter_mut().zip(&widths) {
                     let (own, others) = rest.split_at(*width);
@@ -72,7 +72,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The bytes of a box, where they are contiguous in a dense buffer of this shape.
+/// The bytes of a region, if they are contiguous in a dense buffer of this shape.
 pub(crate) fn contiguous(whole: &[u64], part: &Region, item: usize) -> Option<std::ops::Range<usize>> {
     let first = part.shape.iter().position(|&n| n != 1).unwrap_or(part.shape.len());
     if (first + 1..whole.len()).any(|i| part.shape[i] != whole[i]) {
@@ -82,7 +82,7 @@ pub(crate) fn contiguous(whole: &[u64], part: &Region, item: usize) -> Option<st
     Some(at..at + part.volume() as usize * item)
 }
 
-/// The number of trailing axes that lie as one run in both shapes, and the bytes of that run.
+/// The number of trailing axes that are contiguous in both shapes, and the bytes of such a run.
 fn trailing(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> (usize, usize) {
     let (mut split, mut run) = (shape.len(), item);
     while split > 0 {
@@ -95,8 +95,8 @@ fn trailing(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> (usize, usize) 
     (split, run)
 }
 
-/// Calls `each(offset in a, offset in b, bytes)` for every contiguous run of a box of `shape` that starts at `from` in a dense buffer
-/// of shape `a` and at `to` in one of shape `b`, in the order of both. All shapes have the same rank; empty boxes have no runs.
+/// Calls `each(offset in a, offset in b, bytes)` for every contiguous run of a region of `shape` that starts at `from` in a dense buffer of
+/// shape `a` and at `to` in one of shape `b`, in the order of both. All shapes have the same rank. An empty region has no runs.
 pub(crate) fn runs<E>(
     shape: &[u64],
     item: usize,
@@ -107,7 +107,7 @@ pub(crate) fn runs<E>(
     runs_between(0..u64::MAX, shape, item, a, b, each)
 }
 
-/// As [`runs`], but only those runs whose numbers are in `which`.
+/// As [`runs`], but only for the runs whose numbers are in `which`.
 pub(crate) fn runs_between<E>(
     which: std::ops::Range<u64>,
     shape: &[u64],
@@ -151,12 +151,12 @@ pub(crate) fn runs_between<E>(
     Ok(())
 }
 
-/// The bytes of the runs that a box has in two buffers.
+/// The length in bytes of the runs that a region has in two buffers.
 pub(crate) fn run_bytes(shape: &[u64], a: &[u64], b: &[u64], item: usize) -> usize {
     trailing(shape, a, b, item).1
 }
 
-/// Copies a box of `shape` from one dense buffer to another.
+/// Copies a region of `shape` from one dense buffer to another.
 pub(crate) fn copy(source: &[u8], from: (&[u64], &[u64]), target: &mut [u8], to: (&[u64], &[u64]), shape: &[u64], item: usize) {
     let _ = runs(shape, item, from, to, |s, t, n| {
         target[t..t + n].copy_from_slice(&source[s..s + n]);

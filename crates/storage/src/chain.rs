@@ -1,8 +1,8 @@
-//! Chunks in any codecs that zarrs knows, decoded into no more bytes than can be right.
+//! Decodes chunks in any codecs that zarrs supports, into no more bytes than can be right.
 //!
-//! A few bytes of gzip can stand for gigabytes. What a codec may decode to follows from the codecs inside of it, the innermost of which makes the
-//! elements; so each decompressor gets a buffer of that size, and a stream that goes on beyond it is damaged. Shards are taken apart by [`ShardLayout`],
-//! which checks their index. Codecs that cannot grow what they get are zarrs' own.
+//! A few bytes of gzip can stand for gigabytes. The decoded size of a codec follows from the codecs inside of it, and the innermost one
+//! makes the elements. So each decompressor gets a buffer of that size, and a stream that goes on beyond it is damaged. [`ShardLayout`]
+//! decodes shards and checks their index. Codecs whose output cannot be larger than their input are those of zarrs.
 
 use crate::codec::blosc_into;
 use crate::shard::ShardLayout;
@@ -19,7 +19,7 @@ use zarrs::array::{
     CodecOptions, DataType, FillValue,
 };
 
-/// How much larger than we think a stream inside of another may be: encoders differ.
+/// How much larger than calculated an inner stream may be, because encoders differ.
 const SLACK: usize = 64 << 10;
 
 enum How {
@@ -28,7 +28,7 @@ enum How {
     Bz2,
     Zstd,
     Blosc,
-    /// It does not grow what it gets.
+    /// Its output is not larger than its input.
     Plain,
 }
 
@@ -43,7 +43,7 @@ struct Step {
 pub(crate) struct Steps(Vec<Step>);
 
 impl Steps {
-    /// Those of a chain, whose codec of elements makes bytes of a size.
+    /// The codecs of a chain whose array codecs give this many bytes.
     pub fn of(codecs: &CodecChain, made: BytesRepresentation) -> Steps {
         let mut decoded = made;
         let step = |codec: &Arc<dyn BytesToBytesCodecTraits>| {
@@ -62,7 +62,7 @@ impl Steps {
         Steps(codecs.bytes_to_bytes_codecs().iter().map(step).collect())
     }
 
-    /// Decodes all of them; what one gets is gone before the next one begins. `most` bytes can be right where the codecs do not say it.
+    /// Decodes all of them. The input of each codec is freed before the next one begins. `most` is the limit if the codecs give none.
     pub fn decode(&self, mut data: Vec<u8>, most: usize, options: &CodecOptions) -> Result<Vec<u8>, String> {
         for step in self.0.iter().rev() {
             let most = match step.decoded {
@@ -87,18 +87,18 @@ fn more(most: usize) -> String {
     format!("it decodes to more than the {most} bytes that it can have")
 }
 
-/// All that a decoder gives, if that is not more than `most` bytes.
+/// The whole output of a decoder, if it is not more than `most` bytes.
 fn limited(mut decoder: impl Read, most: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     out.try_reserve_exact(most).map_err(|e| e.to_string())?;
     decoder.by_ref().take(most as u64).read_to_end(&mut out).map_err(|e| e.to_string())?;
-    // Not into the buffer, which would grow for it.
+    // This does not read into the buffer, which would grow.
     let beyond = if out.len() == most { decoder.read(&mut [0]).map_err(|e| e.to_string())? } else { 0 };
     if beyond > 0 { Err(more(most)) } else { Ok(out) }
 }
 
 fn blosc(data: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    // The header: decompressed bytes are its second number.
+    // The decompressed size is the second number of the header.
     let size = data.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;
     if size > most {
         return Err(more(most));
@@ -115,15 +115,16 @@ pub(crate) struct Chain {
     steps: Steps,
     elements: Arc<dyn ArrayToBytesCodecTraits>,
     arrays: Vec<Arc<dyn ArrayToArrayCodecTraits>>,
-    /// What goes into each codec of arrays, and what comes out of the last one.
+    /// The input of each array codec, and the output of the last one.
     made: Vec<Representation>,
     shard: Option<Box<ShardLayout>>,
-    /// Bytes that can be right where nothing else says it.
+    /// The limit of decoded bytes if nothing else gives one.
     most: usize,
 }
 
 impl Chain {
-    /// Of an array whose chunks have this shape and so many bytes. `document` is its metadata, `item` the bytes of an element in memory.
+    /// The codecs of an array whose chunks have this shape and this many bytes. `document` is its metadata, `item` the bytes of an element
+    /// in memory.
     ///
     /// # Errors
     /// When it has codecs that cannot be decoded safely.
@@ -155,17 +156,17 @@ impl Chain {
                 Some(Box::new(layout.ok_or("its shards have an index in other codecs than bytes and crc32c, or chunks that do not fit")?))
             }
         };
-        // No codec inside of a chunk needs more than this.
+        // No codec inside a chunk needs more than this.
         let most = bytes.saturating_mul(2).saturating_add(1 << 20);
         Ok(Chain { steps, elements, arrays, made, shard, most })
     }
 
-    /// True if it is a shard, whose elements come out as they are in memory.
+    /// True if it is a shard. Its elements are decoded to native byte order then.
     pub fn is_shard(&self) -> bool {
         self.shard.is_some()
     }
 
-    /// Decodes a chunk; its size is to be checked.
+    /// Decodes a chunk. The caller has to check its size.
     pub fn decode(&self, data: Bytes, options: &CodecOptions) -> Result<Vec<u8>, String> {
         let data = self.steps.decode(data.into(), self.most, options)?;
         let Some((shape, dtype, fill)) = self.made.last() else { return Err("it has no shape".into()) };

@@ -1,4 +1,4 @@
-//! One array's chunks: keys, what is stored, and whether it is whole. Reading is in `read`, writing in `write`.
+//! The chunks of one array: keys, listings and checks. Reading is in `read`, writing in `write`.
 
 use crate::codec::ChunkCodec;
 use crate::object::Object;
@@ -23,17 +23,17 @@ pub(crate) struct Inner {
     pub codec: ChunkCodec,
     pub shard: Option<ShardLayout>,
     pub raw: bool,
-    /// Bytes that may be under way from an object store at once.
+    /// Bytes that may be in flight from an object store at once.
     pub in_flight: u64,
     /// Where decoded chunks are kept for other readers.
     pub cache: Option<Arc<MemoryTier>>,
-    /// Every chunk was written: one that is not there was deleted.
+    /// Every chunk was written. A missing chunk has been deleted.
     pub complete: bool,
-    /// Of inputs: what is noted while they are read.
+    /// For inputs: records what happens while they are read.
     pub watch: Option<Arc<InputWatch>>,
 }
 
-/// What a listing says of a chunk.
+/// An entry of a listing of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredChunk {
     /// Stored bytes.
@@ -42,9 +42,9 @@ pub struct StoredChunk {
     pub etag: Option<String>,
 }
 
-/// A shard of so many bytes is verified after one request.
+/// A shard of at most this many bytes is verified after one request.
 const ONE_REQUEST: u64 = 32 << 20;
-/// What is under way at once where no plan says it.
+/// The bytes in flight if no plan gives a number.
 const IN_FLIGHT: u64 = 16 << 20;
 
 /// The checksum of an object, as runs keep it: XXH3 with 64 bits.
@@ -62,7 +62,7 @@ impl ArrayIo {
         Self::of(Store::open(location)?, location, meta, None)
     }
 
-    /// As [`ArrayIo::new`]; chunks that are decoded for a part of them are kept while there is room.
+    /// As [`ArrayIo::new`]. A chunk that was decoded for a part of it is kept while there is room.
     pub fn cached(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
         Self::of(Store::open(location)?, location, meta, Some(tier.clone()))
     }
@@ -103,18 +103,18 @@ impl ArrayIo {
         })))
     }
 
-    /// The same chunks, of which at most `bytes` are under way from an object store at once; 0 reads them one after another.
+    /// The same chunks, of which at most `bytes` are in flight from an object store at once. With 0 they are read one after another.
     pub fn with_in_flight(self, bytes: u64) -> ArrayIo {
         let in_flight = if self.0.store.is_remote() { bytes } else { 0 };
         match Arc::try_unwrap(self.0) {
             Ok(inner) => ArrayIo(Arc::new(Inner { in_flight, ..inner })),
-            // Shared handles keep what they have.
+            // Shared handles keep their value.
             Err(shared) => ArrayIo(shared),
         }
     }
 
-    /// The same chunks, of which every one that is read was written before: one that is not there is an error and not the fill value. So a reader
-    /// that comes after the array was deleted cannot take its values for zeros.
+    /// The same chunks, all of which must have been written. A missing chunk is then an error and not the fill value. So a reader that
+    /// comes after the array was deleted cannot take its values for zeros.
     pub fn complete(self) -> ArrayIo {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => ArrayIo(Arc::new(Inner { complete: true, ..inner })),
@@ -122,7 +122,7 @@ impl ArrayIo {
         }
     }
 
-    /// The same chunks, of an input that must stay as it is while it is read.
+    /// The same chunks, as those of an input that must not change while it is read.
     pub fn watched(self, watch: &Arc<InputWatch>) -> ArrayIo {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => {
@@ -133,7 +133,7 @@ impl ArrayIo {
         }
     }
 
-    /// An error if a chunk that is not stored should be.
+    /// An error if a missing chunk ought to be stored.
     pub(crate) fn may_be_absent(&self, key: &str) -> Result<(), StorageError> {
         if let Some(watch) = &self.0.watch {
             watch.miss();
@@ -160,10 +160,10 @@ impl ArrayIo {
         StorageError::Corrupt { array: self.0.url.clone(), key: key.into(), detail }
     }
 
-    /// The chunk that is stored under a key.
+    /// The index of the chunk with this key.
     pub(crate) fn chunk_of(&self, key: &str) -> Option<Vec<u64>> {
         let counts = self.0.meta.grid.counts();
-        // Keys end in the chunk's numbers, whatever stands before and between them.
+        // Keys end in the chunk's numbers, whatever precedes and separates them.
         let numbers: Vec<u64> = key.rsplit(['/', '.']).map_while(|p| p.parse().ok()).take(counts.len()).collect();
         let index: Vec<u64> = numbers.into_iter().rev().collect();
         let exists = index.len() == counts.len() && index.iter().zip(&counts).all(|(i, n)| i < n);
@@ -182,7 +182,7 @@ impl ArrayIo {
         Ok(all.into_iter().filter_map(|(key, bytes, etag)| Some((self.chunk_of(&key)?, StoredChunk { bytes, etag }))).collect())
     }
 
-    /// The indices of the stored chunks, in the order of their numbers; `None` where the store cannot say it.
+    /// The indices of the stored chunks, in the order of their numbers; `None` if the store cannot list them.
     pub fn stored_indices(&self) -> Result<Option<Vec<Vec<u64>>>, StorageError> {
         if !self.0.store.can_list() {
             return Ok(None);
@@ -192,7 +192,7 @@ impl ArrayIo {
         Ok(Some(found))
     }
 
-    /// The number of stored chunks, and whether writers may have left something unfinished beside them; see [`Store::sweep`].
+    /// The number of stored chunks, and whether writers may have left unfinished files beside them; see [`Store::sweep`].
     pub fn count_stored(&self) -> Result<(u64, bool), StorageError> {
         let (keys, unfinished) = self.0.store.keys()?;
         Ok((keys.iter().filter(|key| self.chunk_of(key).is_some()).count() as u64, unfinished))
@@ -213,8 +213,8 @@ impl ArrayIo {
         Ok(Some(sum.digest()))
     }
 
-    /// Reads and decodes a whole chunk, and gives its size and checksum; `None` if it is not stored. Of shards no more than an inner chunk is in
-    /// memory.
+    /// Reads and decodes a whole chunk, and returns its size and checksum; `None` if it is not stored. Of a shard, only one inner chunk at
+    /// a time is in memory.
     pub fn verify_chunk(&self, index: &[u64]) -> Result<Option<(u64, u64)>, StorageError> {
         let (key, inner) = (self.chunk_key(index), &*self.0);
         if let Some(layout) = &inner.shard {
@@ -231,7 +231,7 @@ impl ArrayIo {
         let store = &self.0.store;
         let Some(object) = store.open_object(key)? else { return Ok(None) };
         let size = object.len();
-        // One request where that is not much.
+        // One request, if that is not too much.
         let whole = if size <= ONE_REQUEST {
             let mut data = vec![0; size as usize];
             object.read(store, key, 0, &mut data)?;

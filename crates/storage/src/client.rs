@@ -1,8 +1,8 @@
-//! The HTTP client of the stores, with the settings that `object_store` reads for its own.
+//! The HTTP client of the stores. It takes the same settings as that of `object_store`.
 //!
-//! It differs from that in two points. A redirect stays with its server, since an answer must not lead signed requests, with tokens in them, or
-//! requests out of this network to another one; the person may allow the other server ([`crate::allow`]). And where the server was named by a
-//! file, its name is not followed to an address of this machine or of its link.
+//! It differs in two points. A redirect must stay on its server: an answer must not lead signed requests, with tokens in them, or requests
+//! out of this network to another server. The person who runs the program may allow the other server ([`crate::allow`]). And if a file
+//! named the server, a name that stands for an address of this machine or of its link is refused.
 
 use crate::trust;
 use object_store::client::{HttpClient, HttpConnector};
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What an error begins with that no repetition helps.
+/// The beginning of an error that no repetition can help.
 pub(crate) const ELSEWHERE: &str = "the server leads to another one";
-/// Redirects of one request, at most.
+/// The largest number of redirects of one request.
 const REDIRECTS: usize = 10;
 
 /// Makes the client of one store.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    /// Requests have credentials in them.
+    /// Requests contain credentials.
     pub signed: bool,
-    /// A name does not lead to this machine.
+    /// A name may not stand for this machine.
     pub far: bool,
 }
 
@@ -98,7 +98,7 @@ fn follow(attempt: Attempt<'_>, signed: bool) -> reqwest::redirect::Action {
     attempt.error(format!("{ELSEWHERE}, {origin}, which may be followed with `--allow {kind}={origin}`"))
 }
 
-/// Looks up names, and goes through the addresses of one in turns.
+/// Looks up names, and uses the addresses of a name in turn.
 struct Resolver {
     far: bool,
 }

@@ -1,4 +1,4 @@
-//! The codecs of one chunk. Decodes straight into the destination where that is possible.
+//! The codecs of one chunk. They decode directly into the destination if that is possible.
 
 use crate::ArrayMeta;
 use crate::access::{Kind, access, kind_of, zstd_window_log};
@@ -27,19 +27,19 @@ pub(crate) struct ChunkCodec {
     pub bytes: usize,
     item: usize,
     fill: Vec<u8>,
-    /// Blosc whose blocks are worth decoding one by one, and what is planned for.
+    /// Blosc whose blocks are worth decoding one by one. Memory is planned for that.
     in_blocks: bool,
-    /// The codecs of a chunk that is not decoded right into place.
+    /// The codecs of a chunk that is not decoded directly into its destination.
     chain: Option<Chain>,
     /// Elements are stored in half of the bytes that they have in memory.
     half: bool,
     options: CodecOptions,
 }
 
-/// Keeps the library of codecs from starting a thread for every core, of which tasks have no use: it asks Rayon how many there might be.
-/// For programs that do not use Rayon otherwise, before they do anything else. Later it does nothing.
+/// Keeps the codec library from starting a thread for every core: it asks Rayon for the number of threads, and tasks do not use them.
+/// Programs that do not use Rayon otherwise call this before anything else. Later it has no effect.
 pub fn one_codec_thread() {
-    // It fails where there are threads already: then it is too late.
+    // This fails if there are threads already. Then it is too late.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
 }
 
@@ -49,14 +49,15 @@ impl ChunkCodec {
         Self::new(&meta.metadata, meta.zarr_format, meta.grid.stored_shape(), meta.dtype.size())
     }
 
-    /// The codec of the chunks inside a shard, whose own codecs are given, of a document with its version and the bytes of an element in memory.
+    /// The codec of the inner chunks of a shard. It takes their codecs, and the shard's document with its version and the bytes of an
+    /// element in memory.
     pub fn inner((document, zarr_format, item): (&Value, u8, u64), inner: &[u64], codecs: &Value) -> Result<ChunkCodec, String> {
         let mut document = document.clone();
         let object = document.as_object_mut().ok_or("the metadata is not an object")?;
         object.insert("shape".into(), json!(inner));
         object.insert("chunk_grid".into(), json!({"name": "regular", "configuration": {"chunk_shape": inner}}));
         object.insert("codecs".into(), codecs.clone());
-        // Nothing of theirs is asked here, and they may be many.
+        // They are not needed here, and may be large.
         ["attributes", "dimension_names"].iter().for_each(|key| drop(object.remove(*key)));
         Self::new(&document, zarr_format, inner.to_vec(), item)
     }
@@ -93,17 +94,17 @@ impl ChunkCodec {
         self.kind == Kind::Blosc
     }
 
-    /// True for Blosc whose blocks, by its metadata, are worth decoding one by one: from files, chunks are never decoded as a whole.
+    /// True for Blosc whose blocks, by its metadata, are worth decoding one by one. Such chunks are never decoded as a whole from files.
     pub fn in_blocks(&self) -> bool {
         self.in_blocks
     }
 
-    /// True for chunks so large that they are decoded from their beginning on whenever something of them is wanted, from files.
+    /// True for chunks so large that, in files, they are always decoded from their beginning.
     pub fn is_large_stream(&self) -> bool {
         matches!(self.kind, Kind::Zstd(_) | Kind::Deflate(_)) && self.bytes as u64 > LARGE_CHUNK
     }
 
-    /// What decodes a chunk from its beginning on, if the codec can do that.
+    /// A stream decoder for a chunk, if the codec has one.
     pub fn decoder(&self) -> Result<Option<Box<dyn Decode>>, String> {
         Ok(match self.kind {
             Kind::Zstd(level) => Some(Box::new(Windowed::new(zstd_window_log(level))?)),
@@ -112,7 +113,7 @@ impl ChunkCodec {
         })
     }
 
-    /// Encoded bytes of a chunk, at most: no encoder makes more of them.
+    /// An upper bound of the encoded bytes of a chunk. No encoder makes more.
     pub fn most(&self) -> u64 {
         (self.bytes as u64).saturating_mul(2).saturating_add(1 << 20)
     }
@@ -121,7 +122,7 @@ impl ChunkCodec {
     pub fn decode(&self, data: Bytes) -> Result<Vec<u8>, String> {
         match self.kind {
             Kind::Raw | Kind::Blosc | Kind::Zstd(_) | Kind::Deflate(_) => {
-                // Metadata may say any size; where there is no room for it, that is no reason to abort.
+                // Metadata may claim any size. If there is no room for it, the process must not abort.
                 if self.bytes > 1 << 32 {
                     Vec::<u8>::new().try_reserve_exact(self.bytes).map_err(|e| format!("it has {} bytes: {e}", self.bytes))?;
                 }
@@ -136,7 +137,7 @@ impl ChunkCodec {
     fn decode_chain(&self, data: Bytes) -> Result<Vec<u8>, String> {
         let Some(chain) = &self.chain else { return Err("it has no codecs".into()) };
         let decoded = chain.decode(data, &self.options)?;
-        // Chunks of shards are as in memory already.
+        // Chunks of shards have their form in memory already.
         let half = self.half && !chain.is_shard();
         let wanted = if half { self.bytes / 2 } else { self.bytes };
         if decoded.len() != wanted {
@@ -158,7 +159,7 @@ impl ChunkCodec {
         Ok(())
     }
 
-    /// Makes sure that a chunk decodes.
+    /// Checks that a chunk can be decoded.
     pub fn check(&self, data: Bytes) -> Result<(), String> {
         match self.kind {
             Kind::Raw if data.len() == self.bytes => Ok(()),
@@ -167,7 +168,7 @@ impl ChunkCodec {
         }
     }
 
-    /// Decodes the box `from` of a chunk into the place `to` of a larger buffer.
+    /// Decodes the region `from` of a chunk to the position `to` of a larger buffer.
     pub fn decode_box(&self, data: Bytes, from: &[u64], shape: &[u64], out: &mut [u8], to: (&[u64], &[u64])) -> Result<(), String> {
         if shape == self.shape {
             let region = chunkwise_types::Region::new(to.1, shape);
@@ -184,7 +185,7 @@ impl ChunkCodec {
         Ok(())
     }
 
-    /// Encodes the elements of one chunk, clipped to `shape`; what lies outside is filled.
+    /// Encodes the elements of one chunk, clipped to `shape`. The rest is filled with the fill value.
     pub fn encode<'a>(&self, elements: boxes::Elements<'a>, shape: &[u64]) -> Result<Cow<'a, [u8]>, String> {
         let data: Cow<'a, [u8]> = match elements.slice(shape, self.item).filter(|_| shape == self.shape) {
             Some(slice) => Cow::Borrowed(slice),

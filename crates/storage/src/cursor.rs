@@ -1,4 +1,4 @@
-//! Reading one array piece by piece: what was opened or decoded for one piece is kept for the next.
+//! Reads one array piece by piece, and keeps open files and decoded data from one piece for the next.
 
 use crate::StorageError;
 use crate::boxes;
@@ -11,17 +11,17 @@ use bytes::Bytes;
 use chunkwise_types::Region;
 use std::ops::Range;
 
-/// What a reader keeps of the chunk that it reads from.
+/// What a reader keeps of the current chunk.
 ///
-/// Uncompressed chunks: the open file. Blosc: the open file and the last block. Zstd, gzip and zlib: the open file and the window of the
-/// stream, if pieces come in its order. Other codecs: the decoded chunk. Pieces that go through a chunk from its first to its last element decode every
-/// part of it once.
+/// For uncompressed chunks: the open file. For Blosc: the open file and the last block. For zstd, gzip and zlib: the open file and the
+/// window of the stream, if pieces come in its order. For other codecs: the decoded chunk. If pieces go through a chunk from its first to
+/// its last element, every part of it is decoded once.
 #[derive(Default)]
 pub struct Cursor {
     chunk: Option<Open>,
     /// Encoded bytes of a block.
     scratch: Vec<u8>,
-    /// A decoded block, and which part of the chunk that is.
+    /// A decoded block, and its range in the chunk.
     held: (Range<usize>, Vec<u8>),
     /// Other readers may want other parts of the chunks.
     shared: bool,
@@ -30,28 +30,28 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor at no chunk. Where other readers want other parts of the same chunks, `shared`, decoded chunks are kept for them. Where
-    /// pieces come in the order of the elements in their chunk, `streamed`, a chunk is decoded as they come, if its codec can do that.
+    /// A cursor without a current chunk. If other readers want other parts of the same chunks (`shared`), decoded chunks are kept for them.
+    /// If pieces come in the order of the elements in their chunk (`streamed`), a chunk is decoded gradually, if its codec can do that.
     pub fn new(shared: bool, streamed: bool) -> Cursor {
         Cursor { shared, streamed, ..Cursor::default() }
     }
 
-    /// True if it was made for this.
+    /// True if it was made with these arguments.
     pub fn reads(&self, shared: bool, streamed: bool) -> bool {
         (self.shared, self.streamed) == (shared, streamed)
     }
 
-    /// True if a chunk is open and other cursors could read other parts of it without decoding all of it.
+    /// True if a chunk is open, and other cursors could read other parts of it without decoding all of it.
     pub fn in_parts(&self) -> bool {
         let opened = self.chunk.as_ref().map(|open| &open.opened);
         matches!(opened, Some(Opened::Raw(_) | Opened::Blosc(..) | Opened::Missing))
     }
 }
 
-/// A chunk that is read from.
+/// The current chunk.
 struct Open {
     key: String,
-    /// Its elements in the array.
+    /// The region of its elements in the array.
     region: Region,
     opened: Opened,
 }
@@ -61,7 +61,7 @@ enum Opened {
     Raw(Object),
     Blosc(Object, Frame),
     Stream(Object, Box<Stream>),
-    /// As it is stored: it was wanted as a whole, and is decoded where it belongs.
+    /// As stored. The whole chunk was wanted, and is decoded directly into its destination.
     Encoded(Bytes),
     Whole(Bytes),
 }
@@ -85,13 +85,13 @@ impl From<StorageError> for Fault {
 }
 
 impl ArrayIo {
-    /// True if a part of a chunk can be read at little more cost than its bytes.
+    /// True if a part of a chunk can be read at little more cost than that of its bytes.
     pub fn divisible(&self) -> bool {
         let local = self.0.store.is_local();
         local && self.0.shard.is_none() && (self.0.raw || self.0.codec.in_blocks())
     }
 
-    /// As [`ArrayIo::read_region`], with what the cursor has; the same cursor must always be used with the same array.
+    /// As [`ArrayIo::read_region`], with the data that the cursor keeps. Always use a cursor with the same array.
     ///
     /// # Errors
     /// When the store fails, or a chunk is damaged.
@@ -108,7 +108,7 @@ impl ArrayIo {
         if region.is_empty() {
             return Ok(stats);
         }
-        // Mostly the piece after the last one.
+        // Usually the next piece is in the same chunk.
         if let Some(open) = cursor.chunk.as_ref().filter(|open| open.region.contains(region)) {
             let from = region.relative_to(&open.region);
             self.read_box(cursor, &from, out, (&region.shape, &vec![0; region.rank()]), &mut stats)?;
@@ -126,9 +126,9 @@ impl ArrayIo {
         Ok(stats)
     }
 
-    /// Opens another chunk, of which a part is wanted, or `all` of it.
+    /// Opens another chunk. The caller wants a part of it, or `all` of it.
     fn open(&self, cursor: &mut Cursor, index: &[u64], region: Region, all: bool, stats: &mut ReadStats) -> Result<(), StorageError> {
-        // Before the next one takes memory.
+        // This frees memory before the next chunk takes some.
         cursor.chunk = None;
         cursor.held.0 = 0..0;
         let key = self.chunk_key(index);
@@ -144,7 +144,7 @@ impl ArrayIo {
         }
     }
 
-    /// Reads a box of the chunk that is open.
+    /// Reads a region of the current chunk.
     fn read_box(
         &self,
         cursor: &mut Cursor,
@@ -192,8 +192,8 @@ impl ArrayIo {
         Ok(())
     }
 
-    /// Decodes a box of a chunk from its beginning on, and says how many encoded bytes that took; `None` if it is not stored. `shape` is
-    /// that of the part of the chunk that lies in the array.
+    /// Decodes a region of a chunk from its beginning, and returns how many encoded bytes that took; `None` if the chunk is not stored.
+    /// `shape` is the shape of the part of the chunk that lies in the array.
     pub(crate) fn read_through(
         &self,
         key: &str,
@@ -207,7 +207,8 @@ impl ArrayIo {
         self.read_stream((&object, &mut stream), key, (from, shape), out, to).map(Some).map_err(|fault| self.said(fault, key))
     }
 
-    /// Decodes a box of a chunk from where a stream is, or from the beginning, and says how many encoded bytes that took.
+    /// Decodes a region of a chunk from the current position of a stream, or from the beginning, and returns how many encoded bytes that
+    /// took.
     fn read_stream(
         &self,
         (object, stream): (&Object, &mut Stream),
@@ -223,7 +224,7 @@ impl ArrayIo {
             stream.seek(s, &mut fetch)?;
             stream.read(&mut out[t..t + n], &mut fetch)
         })?;
-        // What lies beyond the end of the array is decoded, too: there may be a checksum behind it.
+        // The rest beyond the end of the array is decoded, too, because a checksum may follow it.
         let end = from.start.iter().zip(&from.shape).map(|(s, n)| s + n);
         if end.eq(shape.iter().copied()) {
             stream.seek(codec.bytes, &mut fetch)?;
@@ -232,7 +233,7 @@ impl ArrayIo {
         Ok(stats.bytes_read)
     }
 
-    /// Reads encoded bytes of a chunk from a place on.
+    /// Reads encoded bytes of a chunk from a position.
     fn fetch<'f>(
         &'f self,
         object: &'f Object,
@@ -245,7 +246,7 @@ impl ArrayIo {
         }
     }
 
-    /// Opens a chunk of which a part is wanted, or all of it.
+    /// Opens a chunk of which the caller wants a part, or all.
     fn open_chunk(&self, key: &str, (shared, streamed): (bool, bool), all: bool, stats: &mut ReadStats) -> Result<Opened, Fault> {
         let inner = &*self.0;
         let shared = inner.cache.as_ref().filter(|_| shared && !inner.raw);
@@ -294,7 +295,7 @@ impl ArrayIo {
     }
 }
 
-/// Decodes the bytes of a chunk from `s` on that `out` takes. Whole blocks are decoded into place.
+/// Decodes `out.len()` bytes of a chunk, from byte `s`. Whole blocks are decoded in place.
 fn blocks(
     frame: &Frame,
     scratch: &mut Vec<u8>,

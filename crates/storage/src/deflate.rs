@@ -1,6 +1,6 @@
 //! Gzip and zlib over the elements as they are in memory.
 //!
-//! Formats: RFC 1950, 1951 and 1952. Both refer back 32 KiB at most.
+//! Formats: RFC 1950, 1951 and 1952. Both refer back at most 32 KiB.
 
 use crate::stream::{Decode, Step};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -8,16 +8,16 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// The window of both, as a power of two.
 const WINDOW_LOG: u8 = 15;
 
-/// What is around the compressed data.
+/// The format around the compressed data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrapper {
-    /// Members of gzip, one after another.
+    /// Gzip members, one after another.
     Gzip,
     /// One zlib stream.
     Zlib,
 }
 
-/// Decodes a chunk from its beginning on.
+/// Decodes a chunk from its beginning.
 pub(crate) struct Deflate {
     wrapper: Wrapper,
     decoder: Decompress,

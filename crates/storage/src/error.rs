@@ -1,4 +1,4 @@
-//! What can go wrong, by what a caller can do about it.
+//! Errors of storage, classed by what a caller can do about them.
 
 use crate::client::ELSEWHERE;
 use crate::remote::Remote;
@@ -14,7 +14,7 @@ pub enum StorageError {
         /// Why.
         problem: String,
     },
-    /// Nothing is there.
+    /// There is nothing at this URL.
     #[error("there is no Zarr array at '{url}'; check the path (`chunkwise info` lists what a store holds)")]
     NotFound {
         /// The URL.
@@ -64,7 +64,7 @@ pub enum StorageError {
         /// What is wrong with it.
         detail: String,
     },
-    /// A chunk that was written is not there any more.
+    /// A chunk that was written no longer exists.
     #[error(
         "array '{array}', chunk '{key}' is not there, though this run has written it: it was deleted, perhaps by another run of the same \
          plan; run again with --resume"
@@ -75,7 +75,7 @@ pub enum StorageError {
         /// Key of the chunk.
         key: String,
     },
-    /// An input is not there any more.
+    /// An input no longer exists.
     #[error(
         "the input '{url}' is not there (any more) on {machine}, so chunks that are missing cannot be taken for empty ones; put it back, or make \
          it visible wherever tasks run, and run again (with --resume, if the run had begun)"
@@ -83,10 +83,10 @@ pub enum StorageError {
     InputGone {
         /// URL of the array.
         url: String,
-        /// Where it is not seen.
+        /// The machine that does not see it.
         machine: String,
     },
-    /// An input is not what the plan was made for, or what a part of the run has read.
+    /// An input is not the one that the plan was made for, or has changed since a part of the run has read it.
     #[error(
         "the input '{url}' has changed: {detail}; the results would be of two states of it, so start again without --resume (with --overwrite, \
          if outputs are there), when nobody writes to it"
@@ -97,15 +97,15 @@ pub enum StorageError {
         /// What has changed.
         detail: String,
     },
-    /// What is there is not what would be replaced.
+    /// What exists there is not what may be replaced.
     #[error("'{url}' is not replaced: {detail}")]
     Kept {
         /// The URL.
         url: String,
-        /// What is there, and what can be done.
+        /// What exists there, and what can be done.
         detail: String,
     },
-    /// There is a group where an array is wanted.
+    /// There is a group instead of an array.
     #[error("'{url}' is a group, not an array; name an array in it (`chunkwise info` lists them)")]
     Group {
         /// The URL.
@@ -150,7 +150,7 @@ impl StorageError {
     pub(crate) fn of_io(action: &'static str, url: String, e: &std::io::Error) -> StorageError {
         use std::io::ErrorKind;
         match e.kind() {
-            // Nothing is looked for where something is written: the folder cannot be made.
+            // A writer did not look for anything, so the folder cannot be made.
             ErrorKind::NotFound | ErrorKind::NotADirectory if action == "write" => {
                 StorageError::Store { action, url, detail: format!("its folder cannot be made ({e})"), transient: false }
             }
@@ -163,7 +163,7 @@ impl StorageError {
         }
     }
 
-    /// Of a request to a store.
+    /// The error of a request to a store.
     pub(crate) fn of(action: &'static str, url: String, e: &object_store::Error, store: &Remote) -> StorageError {
         let local = store.scheme == "file";
         let text = chain(e);
@@ -197,14 +197,14 @@ impl StorageError {
         if WRONG.contains(&code) || status == Some(401) || matches!(e, object_store::Error::Unauthenticated { .. }) {
             return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
         }
-        // The credentials themselves are asked for at a server, which may refuse that.
+        // A server hands out the credentials, and may refuse to.
         if text.contains("token request") || text.contains("169.254.169.254") {
             return StorageError::Credentials { url, detail, help: credentials_help(&store.scheme) };
         }
         match e {
             object_store::Error::NotFound { .. } => return StorageError::NotFound { url },
             _ if status == Some(403) || matches!(e, object_store::Error::PermissionDenied { .. }) => {
-                // S3 also says so of objects that are not there, if the caller may not list the bucket.
+                // S3 also gives this answer for objects that do not exist, if the caller may not list the bucket.
                 let hint = if store.scheme == "s3" && action == "read" {
                     "; without the right to list the bucket (s3:ListBucket) S3 also says this of objects that do not exist"
                 } else {
@@ -255,7 +255,7 @@ fn credentials_help(scheme: &str) -> &'static str {
     }
 }
 
-/// The message of an error and of what caused it, each once.
+/// The messages of an error and of its causes, each once.
 fn chain(e: &object_store::Error) -> String {
     let mut detail = e.to_string();
     let mut source = std::error::Error::source(e);
@@ -268,7 +268,7 @@ fn chain(e: &object_store::Error) -> String {
     detail
 }
 
-/// What stands in an element of an XML answer.
+/// The text of an element of an XML answer.
 pub(crate) fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{tag}>"))?;
     rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside.trim())

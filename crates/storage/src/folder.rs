@@ -1,19 +1,19 @@
-//! Files of one folder that appear together. They are written into a folder that listings leave out, and the folder is renamed when all of them
-//! are there. To give each small file another name and rename it takes a tenth of the time of writing it.
+//! Files of one folder that appear together. They are written into a folder that listings leave out, and the folder is renamed when all of
+//! them are there. Renaming each small file instead takes a tenth of the time of writing it.
 
 use crate::local::{is_missing, staging, write};
 use std::fs::{File, create_dir, create_dir_all, read_dir, remove_dir, remove_dir_all, rename};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// A folder that is not visible yet. What is in it is gone when this is dropped.
+/// A folder that is not visible yet. Its content is removed when this is dropped.
 pub(crate) struct Folder {
     staged: PathBuf,
     target: PathBuf,
 }
 
 impl Folder {
-    /// `None` if the folder is there already: files of it are replaced one by one.
+    /// `None` if the folder exists already. Its files are replaced one by one then.
     pub fn new(target: &Path) -> Result<Option<Folder>> {
         if target.exists() {
             return Ok(None);
@@ -32,13 +32,13 @@ impl Folder {
     /// Writes a file of the folder.
     pub fn write(&self, name: &str, data: &[u8]) -> Result<()> {
         match File::options().write(true).create_new(true).open(self.staged.join(name)).and_then(|mut file| file.write_all(data)) {
-            // Swept away by another machine that runs the same plan on this filesystem, as everything is there.
+            // Another machine that runs the same plan on this filesystem has swept the folder away, because all files were there.
             Err(e) if is_missing(&e) => write(&self.target.join(name), data),
             other => other,
         }
     }
 
-    /// Makes the folder visible under its name, with all that was written.
+    /// Makes the folder visible under its name, with all its files.
     pub fn publish(self) -> Result<()> {
         match rename(&self.staged, &self.target) {
             // Another attempt at the task has written the same files.
@@ -47,7 +47,7 @@ impl Folder {
         }
     }
 
-    /// Moves the files to a folder that is there already.
+    /// Moves the files into a folder that exists already.
     fn replace(&self, cause: Error) -> Result<()> {
         for file in read_dir(&self.staged).into_iter().flatten() {
             let name = file?.file_name();
@@ -64,7 +64,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It has gone to its place, or is not wanted any more.
+        // It exists unless it has been renamed.
         if self.staged.exists() {
             let _ = remove_dir_all(&self.staged);
         }
@@ -132,7 +132,7 @@ mod tests {
         std::fs::write(left.join("0"), b"a").unwrap();
         let folder = Folder::new(&base.path().join("c/8")).unwrap().unwrap();
         folder.write("0", b"a").unwrap();
-        // Of this process: it may be at work.
+        // It belongs to this process, which may be at work.
         sweep(base.path(), false).unwrap();
         assert!(!left.exists() && folder.staged.exists());
         // Another machine that finds everything in its place does not know that.

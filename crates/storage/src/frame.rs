@@ -1,8 +1,8 @@
 //! The blocks of a Blosc buffer, decoded one by one.
 //!
-//! Format: c-blosc 1, `README_CHUNK_FORMAT.rst`. After a header of 16 bytes there is a list of where each block starts, then the blocks,
-//! which do not depend on each other; a buffer that would not shrink has no list and its elements as they are. A few blocks with a header
-//! and a list of their own are a Blosc buffer again: that is how they are handed to the library, which decodes it.
+//! Format: c-blosc 1, `README_CHUNK_FORMAT.rst`. After a header of 16 bytes there is a list of the starts of blocks, and then the blocks,
+//! which do not depend on each other. A buffer that would not shrink has no list, and its elements are stored as they are. A few blocks
+//! with a header and a list of their own are a Blosc buffer again. In this form the library gets them, and decodes them.
 
 use crate::codec::blosc_into;
 use chunkwise_types::{BLOSC_LARGEST, BLOSC_MOST};
@@ -27,8 +27,8 @@ fn number(header: &[u8], at: usize) -> Option<usize> {
 }
 
 impl Frame {
-    /// Reads header and list of a buffer of `size` bytes that must decode to `bytes`. If its blocks are too large or too many to be decoded
-    /// one by one, that is an error where memory was `planned` for blocks only, and else `Ok(None)`.
+    /// Reads the header and the list of a buffer of `size` bytes that must decode to `bytes`. If its blocks are too large or too many to be
+    /// decoded one by one, the result is `Ok(None)`, or an error if memory was `planned` for blocks only.
     pub fn open<E: From<String>>(
         size: u64,
         bytes: usize,
@@ -80,13 +80,13 @@ impl Frame {
         Ok(Some(Frame { header, bytes, block, places }))
     }
 
-    /// Where in the object the elements are, if they are stored as they are.
+    /// Where the elements are in the object, if they are stored as they are.
     pub fn plain(&self) -> Option<u64> {
         self.places.is_empty().then_some(HEADER as u64)
     }
 
-    /// The blocks that are decoded together to have the decoded byte `at`, as decoded bytes. The library needs a whole block in front of
-    /// one that is not.
+    /// The blocks that are decoded together to get the decoded byte `at`, as a range of decoded bytes. If a block is not whole, the library
+    /// needs a whole block in front of it.
     pub fn span(&self, at: usize) -> Range<usize> {
         let whole = self.bytes / self.block;
         let k = at / self.block;

@@ -33,7 +33,7 @@ fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option
         .map_err(|e| StorageError::Metadata { url: store.url(key), detail: format!("it is not JSON: {e}") })
 }
 
-/// The version of Zarr of the group in a folder; `None` if there is none.
+/// The version of Zarr of the group in a folder; `None` if there is no group.
 ///
 /// # Errors
 /// When storage fails.
@@ -45,7 +45,7 @@ pub fn group_format(location: &Location) -> Result<Option<u8>, StorageError> {
     Ok(store.get(".zgroup")?.map(|_| 2))
 }
 
-/// Makes a group of a version of Zarr of a folder that is none. One that is there by now stays what it is, also if a request that was repeated
+/// Makes a group of a version of Zarr in a folder that is not a group. If one exists by now, it stays as it is, even if a repeated request
 /// arrives late.
 pub fn make_group(location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
     let store = Store::open(location)?;
@@ -66,7 +66,7 @@ fn consolidate_2(store: &Store) -> Result<(), StorageError> {
     while let Some(folder) = folders.pop() {
         let names = [".zgroup", ".zarray", ".zattrs"].map(|name| if folder.is_empty() { name.into() } else { format!("{folder}/{name}") });
         let found = store.get_all_at_most(&names, MOST_OF_GROUP)?;
-        // Below an array are its chunks.
+        // Only chunks are below an array.
         if let [Some(_), None, _] = &found[..] {
             let below = store.list_dirs(&folder)?.into_iter();
             folders.extend(below.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
@@ -81,10 +81,11 @@ fn consolidate_2(store: &Store) -> Result<(), StorageError> {
     store.put(".zmetadata", json!({"zarr_consolidated_format": 1, "metadata": documents}).to_string().into_bytes())
 }
 
-/// How often the metadata of a group is put together anew because another writer has changed it meanwhile.
+/// How often the metadata of a group is collected again because another writer has changed it meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Writes the metadata of everything below a group into one document, of a v3 group into its own, as zarr-python does.
+/// Writes the metadata of everything below a group into one document, as zarr-python does. For a v3 group, this is the group's own
+/// document.
 pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     let store = Store::open(location)?;
     for _ in 0..ATTEMPTS {
@@ -96,7 +97,7 @@ pub fn consolidate(location: &Location) -> Result<(), StorageError> {
     Err(StorageError::Store { action, url, detail, transient: true })
 }
 
-/// False if the document was changed meanwhile.
+/// Returns false if the document was changed meanwhile.
 fn consolidate_once(store: &Store) -> Result<bool, StorageError> {
     enum Found {
         Document(Option<bytes::Bytes>),
@@ -138,15 +139,15 @@ fn consolidate_once(store: &Store) -> Result<bool, StorageError> {
     object.insert("consolidated_metadata".into(), json!({"kind": "inline", "must_understand": false, "metadata": nodes}));
     let mut text = root.to_string();
     if text.len() as u64 > MOST_OF_GROUP {
-        // More than would be read again: a group without is whole, too.
+        // It would be too large to be read again. A group without consolidated metadata is complete, too.
         root.as_object_mut().map(|o| o.remove("consolidated_metadata"));
         text = root.to_string();
     }
-    // A writer that was quicker knows what was there then, which may not be all. A request that arrives late changes nothing.
+    // A faster writer knows what existed at its time, which may not be everything. A request that arrives late changes nothing.
     if text.as_bytes() == before { Ok(true) } else { store.swap("zarr.json", &before, text.as_bytes()) }
 }
 
-/// The nodes that the consolidated metadata of a v3 group names, `root` being its `zarr.json`: for stores that cannot be listed.
+/// The nodes that the consolidated metadata of a v3 group names, where `root` is its `zarr.json`. For stores that cannot be listed.
 pub fn consolidated_tree(location: &Location, root: &Value) -> Option<Vec<TreeNode>> {
     let nodes = root.pointer("/consolidated_metadata/metadata")?.as_object()?;
     let node = |path: &str, doc: &Value| {
@@ -165,7 +166,7 @@ pub fn consolidated_tree(location: &Location, root: &Value) -> Option<Vec<TreeNo
     Some(out)
 }
 
-/// Every group and array of a store. Of a store that cannot be listed (http), those that its consolidated metadata names.
+/// Every group and array of a store. If the store cannot be listed (http), the nodes that its consolidated metadata names.
 pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
     let store = Store::open(location)?;
     if !store.can_list()

@@ -1,4 +1,4 @@
-//! Floats of 16 bits, which are stored and not computed with: in memory they are floats of 32 bits.
+//! Floats of 16 bits. They exist only in storage; in memory they are floats of 32 bits.
 //!
 //! Format: IEEE 754 binary16. Widening is exact; narrowing rounds to the nearest, halves to even, as in NumPy.
 
@@ -13,7 +13,7 @@ pub(crate) fn is_half(document: &Value) -> bool {
 fn single(half: u16) -> f32 {
     let (sign, exponent, fraction) = (u32::from(half >> 15) << 31, half >> 10 & 31, u32::from(half & 1023));
     match exponent {
-        // The fraction in units of the least number.
+        // The fraction in units of the smallest number.
         0 => f32::from_bits((fraction as f32 / 16_777_216.0).to_bits() | sign),
         31 => f32::from_bits(sign | 0x7f80_0000 | fraction << 13),
         _ => f32::from_bits(sign | (u32::from(exponent) + 112) << 23 | fraction << 13),
@@ -25,20 +25,20 @@ fn half(value: f32) -> u16 {
     let (sign, magnitude) = ((bits >> 16 & 0x8000) as u16, bits & 0x7fff_ffff);
     if magnitude > 0x7f80_0000 {
         let fraction = (magnitude >> 13 & 1023) as u16;
-        // A NaN whose bits are all cut off is one all the same.
+        // A NaN stays a NaN, even if all of its remaining bits are zero.
         return sign | 0x7c00 | if fraction == 0 { 0x200 } else { fraction };
     }
-    // The bits that are cut off: thirteen, and more of numbers below the least normal one.
+    // The bits that are dropped: thirteen, or more if the number is below the smallest normal one.
     let (whole, cut) = match magnitude >> 23 {
         0..=101 => return sign,
         exponent @ 102..=112 => ((magnitude & 0x7f_ffff) | 0x80_0000, 126 - exponent),
-        // Infinity, and what rounds to it.
+        // Infinity, and numbers that round to it.
         143.. => return sign | 0x7c00,
         _ => (magnitude - (112 << 23), 13),
     };
     let (kept, rest, tie) = (whole >> cut, whole & ((1 << cut) - 1), 1u32 << (cut - 1));
     let up = rest > tie || rest == tie && kept & 1 == 1;
-    // A carry goes into the exponent, which is right.
+    // If the fraction carries over, it goes into the exponent, which is right.
     sign | (kept + u32::from(up)) as u16
 }
 
@@ -75,7 +75,7 @@ mod tests {
         {
             assert_eq!(half(value), wanted, "{value}");
         }
-        // Between every two neighbours, and just beside that.
+        // Values between every two neighbours, and just beside the middle.
         for bits in 0..0x7bffu16 {
             let middle = (single(bits) + single(bits + 1)) / 2.0;
             assert_eq!(half(middle), bits + (bits & 1));

@@ -1,4 +1,4 @@
-//! Inputs that must stay as they are while they are read, and what tells one state of them from another.
+//! Inputs that must not change while they are read, and how one state of an input is told from another.
 
 use crate::meta::{document_of, same};
 use crate::world::{nanoseconds, now};
@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What stores say of the state of an object beside its bytes.
+/// The state of an object, as its store describes it beside its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Bytes.
     pub size: u64,
-    /// When it was written, or made at this place if that was later: nanoseconds since 1970.
+    /// When it was written, or put at this place if that was later: nanoseconds since 1970.
     pub modified: u64,
     /// The entity tag of an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,18 +21,18 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of a file.
+    /// The stamp of a file.
     pub(crate) fn of_file(meta: &std::fs::Metadata) -> Stamp {
         Stamp { size: meta.len(), modified: said(meta), etag: None }
     }
 
-    /// Of an object elsewhere.
+    /// The stamp of an object in an object store.
     pub(crate) fn of_object(meta: &object_store::ObjectMeta) -> Stamp {
         let modified = u64::try_from(meta.last_modified.timestamp_nanos_opt().unwrap_or(0)).unwrap_or(0);
         Stamp { size: meta.size, modified, etag: meta.e_tag.clone() }
     }
 
-    /// The object has the state that another stamp is of.
+    /// True if the object has the state of another stamp.
     pub fn is(&self, other: &Stamp) -> bool {
         match (&self.etag, &other.etag) {
             (Some(a), Some(b)) => a == b,
@@ -41,18 +41,18 @@ impl Stamp {
     }
 }
 
-/// When a file was written, as it says. Copies may keep that time; then it is when the file was made.
+/// When a file was written, by its own time. Copies may keep that time. Then it is the time at which the file was made.
 fn said(meta: &std::fs::Metadata) -> u64 {
     let of = |time: std::io::Result<SystemTime>| time.map_or(0, nanoseconds);
     of(meta.modified()).max(of(meta.created()))
 }
 
-/// When a file was written. Archives may bring times from the future, which the system's own time of the last change gives away.
+/// When a file was written. Archives may contain times in the future. Then the system's own time of the last change is used.
 pub(crate) fn modified(meta: &std::fs::Metadata) -> u64 {
     said(meta).min(changed(meta))
 }
 
-/// When the system changed a file last, be it its bytes or its permissions.
+/// When the system last changed a file: its bytes or its permissions.
 #[cfg(unix)]
 fn changed(meta: &std::fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -65,9 +65,9 @@ fn changed(_: &std::fs::Metadata) -> u64 {
     u64::MAX
 }
 
-/// The clocks of object stores may differ from ours by so much, in nanoseconds, and they tell whole seconds.
+/// The clocks of object stores may differ from ours by this much, in nanoseconds, and they give whole seconds.
 const CLOCKS: u64 = 2_000_000_000;
-/// What is later than that by our clock, in nanoseconds, has a time that means nothing: in files, and in object stores.
+/// Times that are later than this by our clock, in nanoseconds, mean nothing: in files, and in object stores.
 const FUTURE: [u64; 2] = [0, 3_600_000_000_000];
 
 /// A time after which an input must not be written, in nanoseconds since 1970.
@@ -82,25 +82,25 @@ pub enum Since {
 const SECOND: u64 = 1_000_000_000;
 
 impl Since {
-    /// The time by the clock of a store, elsewhere or not, with what two clocks may differ by.
+    /// The time by the clock of a store, remote or not, with an allowance for the difference of two clocks.
     fn at(self, remote: bool) -> u64 {
         match self {
             Since::Ours(time) if remote => time.saturating_add(CLOCKS),
-            // What tells the time in whole seconds, as an answer of S3 does, means any time in that second: listings may be more exact.
+            // A time in whole seconds, as in an answer of S3, means any time in that second. Listings may be more exact.
             Since::Theirs(time) if remote && time.is_multiple_of(SECOND) => time.saturating_add(SECOND - 1),
             Since::Ours(time) | Since::Theirs(time) => time,
         }
     }
 }
 
-/// What is noted while an input is read.
+/// Notes that are taken while an input is read.
 #[derive(Debug)]
 pub struct InputWatch {
-    /// What was written after this time, by the clock of the store, does not belong to what was read before: nanoseconds since 1970.
+    /// Objects that were written after this time, by the clock of the store, are newer than what was read before: nanoseconds since 1970.
     since: AtomicU64,
-    /// Chunks that were not there; one from the beginning, so that each process looks at each input once.
+    /// How many chunks were missing. It starts at one, so that each process checks each input once.
     missed: AtomicU64,
-    /// Of these, those after which the array was still there.
+    /// How many of these were missing when the array was last seen to exist.
     confirmed: AtomicU64,
 }
 
@@ -111,23 +111,23 @@ impl Default for InputWatch {
 }
 
 impl InputWatch {
-    /// From now on what was written to an input after a time is refused.
+    /// From now on, objects of an input that were written after a time are refused.
     pub fn set_since(&self, location: &Location, time: Since) {
         self.since.store(time.at(location.is_remote()), Ordering::Relaxed);
     }
 
-    /// A chunk is not there.
+    /// Notes that a chunk is missing.
     pub(crate) fn miss(&self) {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many chunks were missed, if that says that the array has to be looked for.
+    /// The number of missing chunks, if it means that the array has to be checked.
     pub fn doubtful(&self) -> Option<u64> {
         let missed = self.missed.load(Ordering::Relaxed);
         (missed > self.confirmed.load(Ordering::Relaxed)).then_some(missed)
     }
 
-    /// The array was there after so many chunks had been missed.
+    /// Notes that the array existed after this many chunks had been missing.
     pub fn confirm(&self, missed: u64) {
         self.confirmed.fetch_max(missed, Ordering::Relaxed);
     }
@@ -135,7 +135,7 @@ impl InputWatch {
     /// Refuses an object that was written after the time.
     pub(crate) fn check(&self, store: &Store, key: &str, modified: u64) -> Result<(), StorageError> {
         let since = self.since.load(Ordering::Relaxed);
-        // What is of the future was not written just now.
+        // A time in the future does not mean that the object was written just now.
         if modified <= since || modified > now().saturating_add(FUTURE[usize::from(store.is_remote())]) {
             return Ok(());
         }
@@ -148,11 +148,11 @@ fn changed_after(store: &Store, key: &str, nanoseconds: u64) -> StorageError {
     StorageError::InputChanged { url: store.url("").trim_end_matches('/').into(), detail }
 }
 
-/// Looks whether an array is there, with the metadata that is known of it.
+/// Checks that an array exists, with the metadata that is known of it.
 ///
 /// # Errors
-/// When there is no such array any more, or another one. Of stores that cannot be listed, attributes are not compared: what is known of them may
-/// come from consolidated metadata.
+/// When the array no longer exists, or is another one. If the store cannot be listed, attributes are not compared, because the known ones
+/// may come from consolidated metadata.
 pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, stamp)) = document_of(&store, known.zarr_format, &location.to_string())? else {
@@ -172,10 +172,10 @@ pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, Stor
     }
 }
 
-/// True if an array is what it was, or has only grown since.
+/// True if an array is the same as before, or has only grown since.
 ///
 /// # Errors
-/// When it is not there any more, or cannot be read.
+/// When it no longer exists, or cannot be read.
 pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
     let store = Store::open(location)?;
     let Some((mut found, _)) = document_of(&store, known.zarr_format, &location.to_string())? else {
@@ -194,7 +194,7 @@ pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, Storage
 }
 
 impl ArrayIo {
-    /// The stored chunks that were written after a time. None, where the store cannot be listed.
+    /// The stored chunks that were written after a time. No chunks, if the store cannot be listed.
     ///
     /// # Errors
     /// When storage fails.

@@ -1,8 +1,8 @@
 //! Zarr arrays in filesystems and object stores.
 //!
-//! Bytes move through `object_store`; metadata and codecs are `zarrs`'. Nothing of zarrs' own storage layer is used: its filesystem
-//! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is
-//! written last ([`publish_array`]), so an unfinished output cannot be opened by mistake.
+//! Bytes move through `object_store`; metadata and codecs are those of `zarrs`. The storage layer of zarrs is not used: its filesystem
+//! store truncates files in place, while a chunk that is written here is either whole or absent. The metadata of an array is written last
+//! ([`publish_array`]), so an unfinished output cannot be opened by mistake.
 
 mod access;
 mod age;

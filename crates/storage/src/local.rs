@@ -1,4 +1,4 @@
-//! The fast path of the local filesystem: plain reads into place, atomic writes and listings, on the thread that asks.
+//! The fast path of the local filesystem: direct reads, atomic writes and listings, on the calling thread.
 
 use crate::input::modified;
 use std::fs::{File, Metadata, OpenOptions};
@@ -26,10 +26,10 @@ pub(crate) fn read_at(mut file: &File, out: &mut [u8], offset: u64) -> Result<()
     file.read_exact(out)
 }
 
-/// Files from this size on are read ahead.
+/// Files of at least this size are read ahead.
 const LARGE: u64 = 1 << 20;
 
-/// Opens a file, `None` if there is none. A folder or a device in its place is an error: taken for nothing, it would read as the fill value.
+/// Opens a file; `None` if there is none. A folder or a device in its place is an error. Otherwise it would read as the fill value.
 fn regular(path: &Path) -> Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -53,36 +53,36 @@ pub(crate) fn open(path: &Path) -> Result<Option<(File, Metadata)>> {
     let Some((file, meta)) = regular(path)? else { return Ok(None) };
     #[cfg(target_os = "linux")]
     if meta.len() >= LARGE {
-        // Only advice: a filesystem that does not take it reads as before.
+        // This is only advice. If a filesystem ignores it, reading works as before.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
     }
     Ok(Some((file, meta)))
 }
 
-/// The bytes of a file, or how many they are if that is too many.
+/// The bytes of a file, or their number if that is too large.
 pub(crate) type Bounded = std::result::Result<Vec<u8>, u64>;
 
-/// The bytes of a file, or its size if that is more than `most`, with what the system says of it; `None` if there is none.
+/// The bytes of a file, or its size if that is more than `most`, with the file's metadata; `None` if there is none.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Option<(Bounded, Metadata)>> {
     let Some((file, meta)) = regular(path)? else { return Ok(None) };
     if meta.len() > most {
         return Ok(Some((Err(meta.len()), meta)));
     }
-    // One more, so that the end is seen at once.
+    // One byte more, so that the end is noticed at once.
     let mut data = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(most.saturating_add(1)).read_to_end(&mut data)?;
     let bytes = data.len() as u64;
     Ok(Some((if bytes > most { Err(bytes) } else { Ok(data) }, meta)))
 }
 
-/// This machine, in a name.
+/// A number for this machine, for use in a name.
 fn machine() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
     *OWN.get_or_init(|| xxhash_rust::xxh3::xxh3_64(crate::machine().as_bytes()))
 }
 
-/// Digits of a machine, and of a process on it.
+/// The number of digits for a machine, and for a process on it.
 const MACHINE: usize = 20;
 const PROCESS: usize = 10;
 
@@ -101,7 +101,7 @@ fn staged(name: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
 }
 
-/// True for a path of something that is unfinished, or of a file in an unfinished folder.
+/// True for the path of an unfinished file or folder, or of a file in an unfinished folder.
 fn is_unfinished(path: &str) -> bool {
     path.contains('#') && path.split('/').any(|name| staged(name).is_some())
 }
@@ -113,19 +113,19 @@ fn owner(name: &str) -> Option<(u64, u32)> {
     Some((machine.parse().ok()?, pid.parse().ok()?))
 }
 
-/// Removes what is unfinished below a folder: what was left by processes that no longer run, or run elsewhere. If the folder is `whole`, everything
-/// unfinished is removed, also that of writers that are still at work: a writer does not fail if its work was swept away and the file is in its
-/// place.
+/// Removes unfinished files below a folder that belong to processes on another machine, or that no longer run. If the folder is `whole`,
+/// all unfinished files are removed, also those of writers that are still at work: a writer does not fail if its file was swept away and
+/// the finished one is in its place.
 pub(crate) fn sweep(folder: &Path, whole: bool) -> Result<()> {
     let mut walk = WalkDir::new(folder).min_depth(1).into_iter();
     while let Some(entry) = walk.next() {
         let Some(entry) = walked(entry).transpose()? else { continue };
         let name = entry.file_name().to_str();
-        // Claims may be written at any time, also elsewhere.
+        // Claims may be written at any time, also on other machines.
         let claim = name.is_some_and(|name| name.starts_with(".chunkwise-"));
         let left = |(on, pid): (u64, u32)| {
             let dead = pid != std::process::id() && !Path::new(&format!("/proc/{pid}")).exists();
-            // What another machine writes now is there already: this is asked for when everything is.
+            // If another machine writes a chunk now, the chunk exists already: `whole` is only given if all chunks do.
             if claim { on == machine() && dead } else { whole || on != machine() || dead }
         };
         if name.and_then(owner).is_some_and(left) {
@@ -140,7 +140,7 @@ pub(crate) fn sweep(folder: &Path, whole: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file, whole or not at all: under another name first.
+/// Writes a file, whole or not at all. It has another name first.
 pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
     let staged = staging(path);
     let create = || File::options().write(true).create_new(true).open(&staged);
@@ -163,7 +163,7 @@ pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
     written
 }
 
-/// What time it is for the filesystem that a file is in, which may be kept by another machine.
+/// The time by the clock of a file's filesystem, which may be on another machine.
 pub(crate) fn clock(path: &Path) -> Result<SystemTime> {
     let probe = staging(path);
     let asked = File::options().write(true).create_new(true).open(&probe).and_then(|mut f| {
@@ -201,7 +201,7 @@ pub(crate) fn create(path: &Path, data: &[u8]) -> Result<bool> {
     }
 }
 
-/// Replaces a file, if it has the bytes that it had. The process that replaces it holds it locked meanwhile, where the filesystem has locks.
+/// Replaces a file if it still has the old bytes. The process holds a lock on the file meanwhile, if the filesystem has locks.
 pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
     let mut file = match File::open(path) {
         Err(e) if is_missing(&e) => return Ok(false),
@@ -213,7 +213,7 @@ pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
     }
     let mut found = Vec::new();
     file.read_to_end(&mut found)?;
-    // Another one may have replaced it before the lock was free.
+    // Another process may have replaced it before the lock was free.
     let now = std::fs::read(path);
     if found != old || !now.is_ok_and(|now| now == old) {
         return Ok(false);
@@ -221,7 +221,7 @@ pub(crate) fn swap(path: &Path, old: &[u8], new: &[u8]) -> Result<bool> {
     write(path, new).map(|()| true)
 }
 
-/// What a walk has found, `None` for what was removed since.
+/// An entry that a walk has found; `None` if it was removed since.
 fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     match entry.map_err(Error::from) {
         Err(e) if is_missing(&e) => None,
@@ -229,7 +229,7 @@ fn walked(entry: walkdir::Result<DirEntry>) -> Option<Result<DirEntry>> {
     }
 }
 
-/// The files below a folder, links followed; names are relative to it. None if there is no such folder.
+/// The files below a folder, with links followed. Names are relative to the folder. There are none if it does not exist.
 fn files(folder: &Path) -> impl Iterator<Item = Result<(String, DirEntry)>> {
     WalkDir::new(folder).min_depth(1).follow_links(true).into_iter().filter_map(walked).filter_map(move |entry| {
         let entry = match entry {
@@ -276,7 +276,8 @@ pub(crate) fn newer(folder: &Path, time: u64) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// The names of the finished files below a folder, and whether there are others: to look at each file takes longer than all the rest.
+/// The names of the finished files below a folder, and whether there are others. Looking at each file would take longer than everything
+/// else.
 pub(crate) fn names(folder: &Path) -> Result<(Vec<String>, bool)> {
     let (mut out, mut unfinished) = (Vec::new(), false);
     for file in files(folder) {
@@ -289,7 +290,7 @@ pub(crate) fn names(folder: &Path) -> Result<(Vec<String>, bool)> {
     Ok((out, unfinished))
 }
 
-/// The names of the finished folders directly in a folder. None if there is no such folder.
+/// The names of the finished folders directly in a folder. There are none if it does not exist.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<String>> {
     let found = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).into_iter().filter_map(walked);
     let is_folder = |e: &Result<DirEntry>| e.as_ref().map_or(true, |e| e.file_type().is_dir());
@@ -305,8 +306,8 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes everything in a folder, and the folder, and says how many files that were. Links are removed, not what they lead to. But a folder that
-/// is a link itself stays, empty: a user has put it where there is room.
+/// Removes a folder with everything in it, and returns how many files that were. Links are removed, but not their targets. If the folder
+/// itself is a link, it stays, empty: a user has put it where there is room.
 pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
     let mut n = 0;
     if !folder.is_dir() {
@@ -326,7 +327,7 @@ pub(crate) fn remove_all(folder: &Path) -> Result<u64> {
     Ok(n)
 }
 
-/// Everything below a folder that is no folder, links included and not followed.
+/// Everything below a folder that is not a folder itself. This includes links, which are not followed.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for entry in WalkDir::new(folder).min_depth(1).into_iter().filter_map(walked) {
@@ -343,7 +344,7 @@ fn relative(folder: &Path, entry: &DirEntry) -> String {
     path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
 }
 
-/// Removes the files below a folder that are `ours`, and folders that are empty then: how many files, and the others.
+/// Removes the files below a folder that are `ours`, and folders that become empty. Returns how many files that were, and the other files.
 pub(crate) fn remove_ours(folder: &Path, ours: &dyn Fn(&str) -> bool, linked: bool) -> Result<(u64, Vec<String>)> {
     if !linked && folder.is_symlink() {
         return Err(Error::other("it is a symbolic link, and what it leads to is not deleted"));
@@ -371,7 +372,7 @@ pub(crate) fn remove_ours(folder: &Path, ours: &dyn Fn(&str) -> bool, linked: bo
     Ok((n, left))
 }
 
-/// Bytes that may still be written where a folder is, or is to be.
+/// Bytes that may still be written at the place of a folder, which need not exist.
 #[cfg(target_os = "linux")]
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let at = folder.ancestors().find(|f| f.is_dir())?;
@@ -384,8 +385,8 @@ pub(crate) fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Moves what is in the folder of an array into a folder in it, the metadata first: half of an array must not open. It has another name until
-/// everything is there, so that a move that was cut off goes on.
+/// Moves the content of an array's folder into a folder in it, the metadata first: half an array must not open. The inner folder has
+/// another name until everything is in it, so that an interrupted move can go on.
 pub(crate) fn set_aside(folder: &Path) -> Result<()> {
     let (moving, kept) = (folder.join(crate::replace::MOVING), folder.join(crate::replace::REPLACED));
     std::fs::create_dir_all(&moving)?;
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!((list(&at("none")).unwrap(), folders(&at("none")).unwrap()), (Vec::new(), Vec::new()));
         assert_eq!(names(&at("none")).unwrap(), (Vec::new(), false));
 
-        // What a link leads to stays, also where the link is the folder itself.
+        // The target of a link stays, even if the folder itself is the link.
         assert_eq!(remove_all(&at("a")).unwrap(), 3);
         assert!(!at("a").exists());
         assert_eq!(remove_all(&at("link")).unwrap(), 1);

@@ -4,8 +4,8 @@ use crate::{StorageError, trust};
 use chunkwise_types::{STORE_SCHEMES, is_remote, without_secrets};
 use std::path::{Component, Path, PathBuf};
 
-/// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`,
-/// `az://container/prefix`, `https://host/prefix`. Parsed again, it is the same.
+/// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`,
+/// `https://host/prefix`. Parsing it again gives the same location.
 ///
 /// ```
 /// use chunkwise_storage::Location;
@@ -20,10 +20,10 @@ pub struct Location {
 }
 
 impl Location {
-    /// From a URL, or a path relative to `base` (to the current folder without it). The base may be a URL, too.
+    /// From a URL, or from a path relative to `base` (or to the current folder). The base may be a URL, too.
     pub fn parse(text: &str, base: Option<&Path>) -> Result<Location, StorageError> {
         let text = text.trim_start();
-        // Names may end in spaces: in a URL, which a plan may have made, they are meant.
+        // Names may end in spaces. In a URL, which a plan may contain, they are meant.
         let text = if text.starts_with("file:") || text.starts_with("memory:") || text.contains("://") { text } else { text.trim_end() };
         let bad = |problem: &str| StorageError::Url { url: without_secrets(text), problem: problem.into() };
         if text.is_empty() || text.contains('\0') {
@@ -93,12 +93,12 @@ impl Location {
     /// A place below this one.
     pub fn join(&self, rel: &str) -> Location {
         let rel = rel.trim_matches('/');
-        // Only the roots of files and of memory end in a slash.
+        // Only the roots of filesystems and of memory end in a slash.
         let slash = if self.url.ends_with('/') { "" } else { "/" };
         if rel.is_empty() { self.clone() } else { Location { url: format!("{}{slash}{rel}", self.url) } }
     }
 
-    /// The folder that holds this place; `None` at the root of a store.
+    /// The folder that contains this place; `None` at the root of a store.
     pub fn parent(&self) -> Option<Location> {
         let (scheme, path) = self.url.split_once("://")?;
         let above = path[..path.rfind('/')?].trim_end_matches('/');
@@ -113,7 +113,7 @@ impl Location {
         self.url.rsplit('/').next().unwrap_or("")
     }
 
-    /// The URL.
+    /// The URL as text.
     pub fn as_str(&self) -> &str {
         &self.url
     }
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(parse(url), url, "{text:?}");
             assert_eq!(parse(&(url.to_string() + "/")), url, "{text:?}");
         }
-        // In the key of an object it could be meant, but hardly ever is.
+        // In the key of an object it could be intended, but hardly ever is.
         for text in ["s3://b/x ", "s3://b/x\n", "s3://b/x /y", "https://host/x /", "s3://b /"] {
             assert!(parse(text).contains("in a space") || parse(text).contains("no bucket"), "{text:?}: {}", parse(text));
         }

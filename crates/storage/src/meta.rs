@@ -1,4 +1,4 @@
-//! The metadata of arrays: reading and publishing it.
+//! Reads and publishes the metadata of arrays.
 
 use crate::access::access;
 use crate::input::Stamp;
@@ -11,7 +11,7 @@ use zarrs::array::{Array, ArrayMetadata};
 /// The attribute with the names of the dimensions of an array of Zarr v2.
 pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// What a task must know of an array to read and write its chunks.
+/// What a task has to know of an array to read and write its chunks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayMeta {
@@ -35,7 +35,7 @@ pub struct ArrayMeta {
 }
 
 impl ArrayMeta {
-    /// The name and the bytes of an element as it is stored, which is smaller for float16.
+    /// The name and the bytes of an element as stored. Only for float16 are they smaller than in memory.
     pub fn stored_dtype(&self) -> (&'static str, u64) {
         if crate::half::is_half(&self.metadata) { ("float16", 2) } else { (self.dtype.name(), self.dtype.size()) }
     }
@@ -48,12 +48,12 @@ impl ArrayMeta {
     }
 }
 
-/// Bytes of the metadata of a group, at most, with that of all its arrays. In memory a byte of JSON takes sixteen and more.
+/// The largest metadata of a group in bytes, with that of all its arrays. In memory a byte of JSON takes sixteen bytes or more.
 pub(crate) const MOST_OF_GROUP: u64 = 8 << 20;
-/// Bytes of the metadata of an array, at most, attributes included. There are some copies of it in memory.
+/// The largest metadata of an array in bytes, attributes included. Memory holds several copies of it.
 const MOST_OF_ARRAY: usize = 2 << 20;
 
-/// What a document is, without a copy of the rest.
+/// The kind of a document, without a copy of the rest.
 #[derive(Deserialize)]
 struct Node {
     node_type: Option<String>,
@@ -83,12 +83,12 @@ fn parsed(data: Option<&bytes::Bytes>, key: &str, url: &str) -> Result<Option<Va
         .map_err(|e| StorageError::Metadata { url: url.into(), detail: format!("{key} is not JSON: {e}") })
 }
 
-/// Opens an array: v3, or v2 if there is none.
+/// Opens an array of Zarr v3, or of v2 if there is none.
 pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
     let store = Store::open(location)?;
     let url = location.to_string();
     let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
-    // A file is not an array, and nothing can be below it.
+    // A file is not an array, and contains nothing.
     if let Some(detail) = location.local_path().filter(|p| p.is_file()).and_then(|_| crate::recognise::recognise(location)) {
         return Err(StorageError::Unsupported { url, detail });
     }
@@ -130,7 +130,7 @@ pub(crate) fn document_of(store: &Store, zarr_format: u8, url: &str) -> Result<O
     Ok(Some((doc, stamp)))
 }
 
-/// Where two documents differ first; numbers may differ by what reading them as text takes.
+/// The first place where two documents differ. Numbers may differ by rounding when they are read as text.
 pub(crate) fn same(a: &Value, b: &Value) -> Option<String> {
     fn differ(at: &str, a: &Value, b: &Value) -> Option<String> {
         match (a, b) {
@@ -153,18 +153,18 @@ fn lengths(v: Option<&Value>) -> Option<Vec<u64>> {
     v?.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-/// The metadata in a document, for the library of codecs.
+/// The metadata in a document, in the form of the codec library.
 pub(crate) fn metadata_of(doc: &Value) -> Result<ArrayMetadata, String> {
-    // Of attributes it makes copies, and needs none.
+    // The library copies attributes, and does not need them.
     let kept =
         doc.as_object().map(|o| o.iter().filter(|(k, _)| *k != "attributes").map(|(k, v)| (k.clone(), v.clone())).collect::<Map<_, _>>());
     let mut doc = kept.map_or_else(|| doc.clone(), Value::Object);
     let is_complex = doc.get("dtype").and_then(Value::as_str).and_then(|d| d.get(1..2)) == Some("c");
-    // The library knows no default for those.
+    // The library has no default for these.
     if is_complex && doc.get("fill_value").is_some_and(Value::is_null) {
         doc["fill_value"] = json!([0.0, 0.0]);
     }
-    // One element is in both orders, and the library would transpose no axes, which is undefined there.
+    // One element is in both orders. The library would transpose no axes, and that is undefined there.
     let is_scalar = doc.get("shape").and_then(Value::as_array).is_some_and(Vec::is_empty);
     if is_scalar && doc.get("order").is_some_and(|order| order == "F") {
         doc["order"] = json!("C");
@@ -202,7 +202,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     let metadata = metadata_of(&doc).map_err(bad)?;
     let array = Array::new_with_metadata(std::sync::Arc::new(()), "/", metadata).map_err(|e| unsupported(e.to_string()))?;
     let name = array.data_type().to_string();
-    // Floats of 16 bits are floats of 32 bits in memory.
+    // Floats of 16 bits become floats of 32 bits in memory.
     let half = crate::half::is_half(&doc);
     let dtype: DType = if half { "float32" } else { &name }.parse().or_else(|_| dtype_of(&array)).map_err(|_| {
         let stored = doc.get("data_type").or_else(|| doc.get("dtype")).map(Value::to_string).unwrap_or(name);
@@ -211,7 +211,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     if chunks.iter().try_fold(dtype.size(), |a, &n| a.checked_mul(n)).is_none_or(|n| n >= 1 << 40) {
         return Err(bad(format!("a chunk of {chunks:?} is too large")));
     }
-    // Of other shards nothing can be read by itself: one is a chunk.
+    // No part of any other shard can be read by itself, so such a shard is one chunk.
     let inner_chunk = match doc.get("codecs").and_then(Value::as_array).map(Vec::as_slice) {
         Some([shards]) if crate::shard::is_usual(shards) => lengths(shards.pointer("/configuration/chunk_shape")),
         _ => None,
@@ -234,7 +234,7 @@ pub(crate) fn from_document(url: &str, doc: Value, zarr_format: u8) -> Result<Ar
     })
 }
 
-/// The dtype of an array whose type prints under another name (v2).
+/// The dtype of an array whose type has another name in Zarr v2.
 fn dtype_of(array: &Array<()>) -> Result<DType, String> {
     let v3 = match array.metadata() {
         ArrayMetadata::V3(m) => m.data_type.name().to_string(),
@@ -255,7 +255,7 @@ pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), Storag
     }
     let (array, attributes) = apart(&meta.metadata);
     store.put(".zattrs", text(&attributes)?)?;
-    // Last: with it the array is there.
+    // This is written last. From then on, the array exists.
     store.put(".zarray", text(&array)?)
 }
 

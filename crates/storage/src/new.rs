@@ -38,10 +38,10 @@ pub struct NewArray {
     pub attributes: Map<String, Value>,
 }
 
-/// What a new array may be given beside the usual, in the words of its metadata.
+/// Unusual properties of a new array, in the words of its metadata.
 #[derive(Debug, Clone, Default)]
 pub struct Form {
-    /// The codecs of a chunk (of a chunk in a shard), in place of [`NewArray::codec`].
+    /// The codecs of a chunk (of an inner chunk, if there are shards), instead of [`NewArray::codec`].
     pub codecs: Option<Vec<Value>>,
     /// `index_location` and `index_codecs` of shards.
     pub index: Option<(String, Vec<Value>)>,
@@ -66,7 +66,7 @@ pub struct V2Form {
 }
 
 impl Default for V2Form {
-    /// As coordinates are written.
+    /// The version in which coordinates are written.
     fn default() -> Self {
         let compressor = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0});
         V2Form { compressor, filters: Value::Null, order: "C", big_endian: false, no_fill: true }
@@ -98,7 +98,7 @@ fn fill_json(value: Scalar, dtype: DType) -> Value {
     }
 }
 
-/// The codecs of a chunk by their short name.
+/// The codecs of a chunk, from their short name.
 fn short(codec: CodecChoice, item: u64) -> Vec<Value> {
     let bytes = if item == 1 { json!({"name": "bytes"}) } else { json!({"name": "bytes", "configuration": {"endian": "little"}}) };
     let mut codecs = vec![bytes];
@@ -113,12 +113,12 @@ fn short(codec: CodecChoice, item: u64) -> Vec<Value> {
     codecs
 }
 
-/// The fill value as it is stored.
+/// The fill value in its stored form.
 fn fill_of(new: &NewArray, half: bool) -> Scalar {
     if half { Scalar::Float(crate::half::rounded(new.fill_value.as_f64())) } else { new.fill_value }
 }
 
-/// The metadata of a new array of the usual form.
+/// The metadata of a new array without unusual properties.
 ///
 /// # Errors
 /// As [`new_meta_as`].
@@ -129,7 +129,7 @@ pub fn new_meta(new: &NewArray) -> Result<ArrayMeta, StorageError> {
 /// The metadata of a new array.
 ///
 /// # Errors
-/// When there cannot be such an array.
+/// When such an array is not possible.
 pub fn new_meta_as(new: &NewArray, form: &Form) -> Result<ArrayMeta, StorageError> {
     if let Some(v2) = &form.v2 {
         return version_2(new, v2, form.half, form.chunk_keys.map_or(".", |(_, separator)| separator));
@@ -185,7 +185,7 @@ fn version_2(new: &NewArray, v2: &V2Form, half: bool, separator: &str) -> Result
         "fill_value": fill_value, "order": v2.order, "filters": v2.filters, "dimension_separator": separator,
     });
     let mut attributes = new.attributes.clone();
-    // How xarray names dimensions in this version.
+    // xarray names dimensions in this way in Zarr v2.
     if let Some(names) = new.dimension_names.as_ref().and_then(|d| d.iter().cloned().collect::<Option<Vec<String>>>()) {
         attributes.insert(DIMENSIONS.into(), names.into());
     }

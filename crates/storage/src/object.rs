@@ -1,16 +1,16 @@
-//! One object that is open for reading.
+//! An object that is open for reading.
 
 use crate::{StorageError, Store, local};
 use bytes::Bytes;
 use std::fs::File;
 
-/// An object whose byte ranges can be had one after another.
+/// An object whose byte ranges can be read one after another.
 pub(crate) enum Object {
     /// A file and its size.
     File(File, u64),
     /// The bytes.
     Memory(Bytes),
-    /// The size of an object whose ranges are asked for one by one.
+    /// The size of an object in an object store. Its ranges are requested one by one.
     Remote(u64),
 }
 
@@ -23,7 +23,7 @@ impl Object {
         }
     }
 
-    /// Fills `out` from a place in the object, and says how many bytes that was.
+    /// Fills `out` from a position in the object, and returns how many bytes that was.
     pub fn read(&self, store: &Store, key: &str, at: u64, out: &mut [u8]) -> Result<u64, StorageError> {
         let failed = |e| StorageError::of_io("read", store.url(key), &e);
         match self {

@@ -1,4 +1,4 @@
-//! Requests to object stores that are under way while their caller does something else.
+//! Requests to object stores that run while their caller does something else.
 
 use crate::error::no_bucket;
 use crate::remote::{Fetched, Sent};
@@ -11,10 +11,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A request that runs while its caller does something else. It stops when its caller does not wait for it any more.
+/// A request that runs while its caller does something else. It is stopped if the caller drops it.
 pub(crate) enum Pending<T> {
     Running(tokio::task::JoinHandle<Result<T, StorageError>>),
-    /// In a simulated world, which decides when a request is answered.
+    /// For a simulated world, which decides when a request is answered.
     Answered(Option<Result<T, StorageError>>),
 }
 
@@ -69,8 +69,8 @@ impl Store {
         Ok(Pending::Running(runtime.spawn(async move { request.await.map_err(|e| StorageError::of(action, url, &e, &remote)) })))
     }
 
-    /// Starts to read an object or a range of it, of at most `most` bytes; `None` if there is no such object. `length` is set to what is
-    /// really read as soon as that is known.
+    /// Starts to read an object or a range of it, of at most `most` bytes; `None` if there is no such object. `length` is set to the true
+    /// length as soon as it is known.
     pub(crate) fn start_get(
         &self,
         key: &str,
@@ -86,14 +86,14 @@ impl Store {
                     count(3, found.data.len() as u64);
                     Ok(Some(found))
                 }
-                // Of a bucket that is not there the error says more than "no such chunk".
+                // If the bucket does not exist, the error says more than "no such chunk".
                 Err(object_store::Error::NotFound { source, .. }) if !no_bucket(&source.to_string()) => Ok(None),
                 Err(e) => Err(e),
             }
         })
     }
 
-    /// Starts to write an object; where that takes no time it is written at once.
+    /// Starts to write an object. If that takes no time, the object is written at once.
     pub(crate) fn start_put(&self, key: &str, data: Cow<'_, [u8]>) -> Result<Option<Pending<Sent>>, StorageError> {
         self.check_full("write", key)?;
         let mut data = data;

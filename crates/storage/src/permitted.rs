@@ -1,11 +1,11 @@
-//! Whether places can be used, before anything is computed.
+//! Checks that places can be used, before anything is computed.
 //!
-//! In files the system is asked, and nothing is touched. Object stores cannot be asked, so a small object is written and deleted again.
+//! For files, the system is asked, and nothing is touched. Object stores cannot be asked, so a small object is written and deleted again.
 
 use crate::{Location, StorageError, Store};
 use std::path::{Path, PathBuf};
 
-/// The object by which a store elsewhere is tried.
+/// The object that is written to try an object store.
 const PROBE: &str = ".chunkwise-write-test";
 
 /// The deepest folder below an array in which a chunk is looked for.
@@ -30,7 +30,7 @@ fn ask(path: &Path, right: Right) -> std::io::Result<()> {
     Ok(accessat(CWD, path, access, AtFlags::EACCESS)?)
 }
 
-/// Elsewhere the first task finds out.
+/// On other systems, the first task finds out.
 #[cfg(not(target_os = "linux"))]
 fn ask(_: &Path, _: Right) -> std::io::Result<()> {
     Ok(())
@@ -40,7 +40,7 @@ fn denied(action: &'static str, at: &Location, why: String) -> StorageError {
     StorageError::PermissionDenied { action, url: at.to_string(), detail: why }
 }
 
-/// The nearest folder above a path that is there, itself included.
+/// The nearest folder at or above a path that exists.
 fn nearest(path: &Path) -> (PathBuf, std::io::Result<std::fs::Metadata>) {
     let mut at = path;
     loop {
@@ -57,13 +57,13 @@ fn nearest(path: &Path) -> (PathBuf, std::io::Result<std::fs::Metadata>) {
 /// Makes sure that objects can be written below a place.
 ///
 /// # Errors
-/// When they cannot, with the folder that is in the way.
+/// When objects cannot be written, with the folder that is in the way.
 pub fn check_writable(at: &Location) -> Result<(), StorageError> {
     crate::check_allowed(at)?;
     if at.is_remote() {
         let store = Store::open(at)?;
         store.put(PROBE, &b""[..])?;
-        // A user who may write but not delete can run what replaces nothing.
+        // A user who may write but not delete can still run a plan that replaces nothing.
         let _ = store.delete(PROBE);
         return Ok(());
     }
@@ -76,23 +76,23 @@ pub fn check_writable(at: &Location) -> Result<(), StorageError> {
     }
 }
 
-/// Makes sure that the chunks of an array can be read, as far as the first one that is found says so. Of stores elsewhere, reading the
-/// metadata has said it.
+/// Checks that the chunks of an array can be read, by the first one that is found. For object stores, reading the metadata has shown it
+/// already.
 ///
 /// # Errors
-/// When they cannot, with the folder or file that is in the way.
+/// When chunks cannot be read, with the folder or file that is in the way.
 pub fn check_readable(at: &Location) -> Result<(), StorageError> {
     let Some(mut path) = at.local_path() else { return Ok(()) };
     let denied = |path: &Path, e: std::io::Error| match e.kind() {
         std::io::ErrorKind::PermissionDenied => Err(denied("read", at, format!("'{}': {e}", path.display()))),
-        // Whatever else it is, a task that needs it says so.
+        // A task that needs the file reports any other problem.
         _ => Ok(()),
     };
     for _ in 0..DEEPEST {
         if let Err(e) = ask(&path, Right::Enter) {
             return denied(&path, e);
         }
-        // Files may be read by name in a folder that cannot be listed.
+        // A folder that cannot be listed may still have files that can be read by name.
         let Ok(entries) = std::fs::read_dir(&path) else { return Ok(()) };
         let is_chunk = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(|c: char| c == 'c' || c.is_ascii_digit()));
         let next = entries.flatten().find(|e| is_chunk(&e.file_name()) && e.file_name() != "chunkwise.xxh3");
@@ -100,7 +100,7 @@ pub fn check_readable(at: &Location) -> Result<(), StorageError> {
         if next.is_file() {
             return std::fs::File::open(&next).map(|_| ()).or_else(|e| denied(&next, e));
         }
-        // What is no file and no folder is refused when it is read.
+        // Anything that is neither a file nor a folder is refused when it is read.
         if !next.is_dir() {
             return Ok(());
         }

@@ -1,8 +1,9 @@
-//! The identity of a place, whatever it is called.
+//! The identity of a place, whatever its name is.
 //!
-//! Two URLs may lead to one folder: by a symbolic link, by `.` and `..`, by a mount, or by another name of the same server. So places are compared
-//! by what they are. A folder is known by its device and its number there. A folder that is not there yet is known by the one that it would be in.
-//! An object is known by the address of its server, its bucket and its key. This is the one answer to the question whether two places are the same.
+//! Two URLs may lead to one folder: by a symbolic link, by `.` and `..`, by a mount, or by another name of the same server. So places are
+//! compared by what they are. A folder is identified by its device and its inode number. A folder that does not exist yet is identified by
+//! its nearest existing parent. An object is identified by the address of its server, its bucket and its key. Only this module decides
+//! whether two places are the same.
 
 use crate::remote::{self, options_of, variable};
 use crate::{Location, StorageError};
@@ -10,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Links that are followed one after another, at most.
+/// The largest number of links that are followed one after another.
 const MOST_LINKS: usize = 40;
 
 /// The identity of a place and of everything above it.
@@ -28,7 +29,7 @@ pub struct Place {
     names: Vec<String>,
 }
 
-/// What a place is too near to.
+/// The place that another place is too near to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Near {
     /// The place with this index among those that are read.
@@ -38,10 +39,10 @@ pub enum Near {
 }
 
 impl Place {
-    /// Looks at what a URL leads to. It need not exist.
+    /// Finds out what a URL leads to. It need not exist.
     ///
     /// # Errors
-    /// When a folder cannot be looked at, or a store cannot be opened.
+    /// When a folder cannot be examined, or a store cannot be opened.
     pub fn of(location: &Location) -> Result<Place, StorageError> {
         crate::check_allowed(location)?;
         location.check_not_root()?;
@@ -52,7 +53,7 @@ impl Place {
         Ok(Place { names })
     }
 
-    /// The places of an array that is read: its folder, and that of its chunks where it is a link to elsewhere.
+    /// The places of an array that is read: its folder, and that of its chunks if the latter is a link.
     ///
     /// # Errors
     /// As [`Place::of`].
@@ -65,13 +66,13 @@ impl Place {
         Ok(out)
     }
 
-    /// A place by its URL alone, where what it leads to cannot be looked at: other places are compared with it by their URLs.
+    /// A place by its URL alone, if its target cannot be examined. Other places are compared with it by their URLs.
     pub fn by_name(location: &Location) -> Place {
         let mut names: Vec<String> = Vec::new();
         for part in location.as_str().split('/').filter(|p| !p.is_empty()) {
             names.push(names.last().map_or_else(|| part.to_string(), |above| format!("{above}/{part}")));
         }
-        // The scheme alone holds nothing.
+        // A scheme alone contains nothing.
         Place { names: names.split_off(1.min(names.len())) }
     }
 
@@ -79,16 +80,16 @@ impl Place {
         self.names.last().map_or("", String::as_str)
     }
 
-    /// True if one is, holds or lies in the other.
+    /// True if the places are the same, or if one contains the other.
     pub fn overlaps(&self, other: &Place) -> bool {
         let inside = |a: &Place, b: &Place| a.names.iter().any(|n| n == b.own());
         inside(self, other) || inside(other, self)
     }
 
-    /// The first of the written places that is, holds or lies in one that is read or another one that is written.
+    /// The first written place that equals, contains or lies in a place that is read, or in another one that is written.
     pub fn first_overlap(read: &[Place], written: &[Place]) -> Option<(usize, Near)> {
         fn own(places: &[Place]) -> HashMap<&str, usize> {
-            // Of several with one name the first counts.
+            // If several have one name, the first one counts.
             places.iter().enumerate().rev().map(|(i, p)| (p.own(), i)).collect()
         }
         let (inputs, outputs) = (own(read), own(written));
@@ -107,7 +108,7 @@ impl Place {
     }
 }
 
-/// The deepest folder of a path that is there, with its real name, and the parts below it that are not.
+/// The deepest existing folder of a path, with its real name, and the parts below it that do not exist.
 fn resolve(path: &Path) -> std::io::Result<(PathBuf, Vec<String>)> {
     let (mut path, mut links) = (path.to_path_buf(), 0);
     'again: loop {
@@ -121,7 +122,7 @@ fn resolve(path: &Path) -> std::io::Result<(PathBuf, Vec<String>)> {
                 Err(e) if crate::local::is_missing(&e) => {}
                 Err(e) => return Err(e),
             }
-            // A link that leads to what is not there yet.
+            // A link whose target does not exist yet.
             if let Ok(target) = std::fs::read_link(at) {
                 links += 1;
                 if links > MOST_LINKS {
@@ -163,7 +164,7 @@ fn of_path(path: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The host and the port of a server, by one name for each, and the parts of its path.
+/// The host and the port of a server, in a unique form, and the parts of its path.
 fn server(url: &str) -> (String, Vec<String>) {
     let Ok(url) = url::Url::parse(url) else { return (url.to_string(), Vec::new()) };
     let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
@@ -177,7 +178,7 @@ fn decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-/// The hosts of clouds under which the bucket is the first part of the path, or comes before the host.
+/// The hosts of clouds where the bucket is the first part of the path, or precedes the host.
 fn of_cloud(host: &str) -> Option<(&'static str, Option<&str>)> {
     let s3 = |rest: &str| rest.ends_with(".amazonaws.com") || rest.ends_with(".amazonaws.com.cn");
     let is_s3 = |h: &str| s3(h) && (h.starts_with("s3.") || h.starts_with("s3-"));
@@ -190,12 +191,12 @@ fn of_cloud(host: &str) -> Option<(&'static str, Option<&str>)> {
     if let Some(bucket) = host.strip_suffix(".storage.googleapis.com") {
         return Some(("storage.googleapis.com", Some(bucket)));
     }
-    // Names of buckets may have dots.
+    // Names of buckets may contain dots.
     let at = host.match_indices(".s3").map(|(i, _)| i).find(|i| is_s3(&host[i + 1..]))?;
     Some(("s3.amazonaws.com", Some(&host[..at])))
 }
 
-/// The parts by which an object is known: the server, then the bucket, then the key.
+/// The parts that identify an object: the server, then the bucket, then the key.
 fn of_object(location: &Location) -> Result<Vec<String>, StorageError> {
     let (scheme, bucket, key) = remote::parts(location);
     let mut parts: Vec<String> = Vec::new();

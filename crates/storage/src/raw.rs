@@ -1,4 +1,4 @@
-//! Chunks that are stored as they are in memory: boxes of them are runs of bytes.
+//! Chunks that are stored as they are in memory. A region of such a chunk is a set of byte runs.
 
 use crate::StorageError;
 use crate::boxes;
@@ -9,7 +9,7 @@ use chunkwise_types::Region;
 use std::ops::Range;
 
 impl ArrayIo {
-    /// Reads the runs of a box of a chunk, and says how many bytes that took.
+    /// Reads the runs of a region of a chunk, and returns how many bytes that took.
     pub(crate) fn read_raw(
         &self,
         object: &Object,
@@ -24,7 +24,8 @@ impl ArrayIo {
             return Err(self.corrupt(key, format!("it has {} bytes instead of {}", object.len(), inner.codec.bytes)));
         }
         let mut read = 0;
-        // Long runs are read into place; short ones are read together with the gaps between them, through a bounded buffer.
+        // Long runs are read directly into the destination. Short ones are read together with the gaps between them, through a bounded
+        // buffer.
         if boxes::run_bytes(&from.shape, shape, to.0, item) as u64 >= READ_GAP {
             boxes::runs(&from.shape, item, (shape, &from.start), to, |s, t, n| {
                 read += object.read(&inner.store, key, s as u64, &mut out[t..t + n])?;
@@ -44,7 +45,7 @@ impl ArrayIo {
     }
 }
 
-/// Cuts the runs of a box of a raw chunk into ranges: runs that are near to each other together, long ones into several.
+/// Groups the runs of a region of a raw chunk into ranges: runs that are near to each other are joined, and long ones are cut.
 pub(crate) fn cut_runs(from: &Region, chunk: &[u64], to: (&[u64], &[u64]), item: usize, each: &mut dyn FnMut(Range<u64>, Range<u64>)) {
     let mut open: Option<(Range<u64>, Range<u64>)> = None;
     let mut number = 0u64;
@@ -73,7 +74,7 @@ pub(crate) fn cut_runs(from: &Region, chunk: &[u64], to: (&[u64], &[u64]), item:
     }
 }
 
-/// Puts the runs of a range of a raw chunk into place.
+/// Copies the runs of a range of a raw chunk to the destination.
 pub(crate) fn place_runs(
     data: &[u8],
     range: Range<u64>,
@@ -97,7 +98,7 @@ pub(crate) fn place_runs(
 mod tests {
     use super::*;
 
-    /// Every element of a box arrives, whatever the ranges are cut like.
+    /// Every element of a region arrives, however the ranges are cut.
     #[test]
     fn ranges_hold_all_runs() {
         let chunk = [7u64, 300, 1100];

@@ -1,4 +1,4 @@
-//! Reading regions: only the byte ranges that are needed where the format allows it, decoded into place.
+//! Reads regions: only the byte ranges that are needed, if the format allows it, decoded directly into the destination.
 
 use crate::StorageError;
 use crate::boxes;
@@ -9,16 +9,16 @@ use crate::shard::{Entries, Entry, ShardError, ShardLayout};
 use bytes::Bytes;
 use chunkwise_types::{ChunkGrid, Region, ravel};
 
-/// What a read moved.
+/// What a read has transferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadStats {
     /// Encoded bytes.
     pub bytes_read: u64,
     /// Chunks.
     pub chunks: u64,
-    /// Objects or ranges that were asked for.
+    /// Objects or ranges that were requested.
     pub gets: u64,
-    /// Sizes that were asked for.
+    /// Sizes that were requested.
     pub heads: u64,
 }
 
@@ -34,7 +34,7 @@ impl ReadStats {
     }
 }
 
-/// Ranges of an object that are nearer to each other than this are fetched as one.
+/// Ranges of an object that are nearer to each other than this are read as one.
 pub const READ_GAP: u64 = 64 << 10;
 /// Encoded bytes of one shard that are in memory at once, unless a single inner chunk is larger.
 pub const READ_BUFFER: u64 = 8 << 20;
@@ -61,7 +61,7 @@ impl ArrayIo {
         if let Some(mut reader) = self.reader() {
             return reader.read_region(region, out);
         }
-        // Block by block, so that a large chunk is decoded from cache, and only where it is needed.
+        // Block by block, so that only the needed part of a large chunk is decoded, and it is copied from cache.
         if inner.codec.is_blosc() && inner.shard.is_none() && inner.codec.bytes > BLOCKWISE {
             return self.read_piece(region, &mut Cursor::default(), out);
         }
@@ -71,7 +71,7 @@ impl ArrayIo {
         Ok(stats)
     }
 
-    /// Reads what a region needs of one chunk.
+    /// Reads the part of a region that lies in one chunk.
     pub(crate) fn read_one(&self, index: &[u64], region: &Region, out: &mut [u8], stats: &mut ReadStats) -> Result<(), StorageError> {
         let inner = &*self.0;
         let chunk = inner.meta.grid.region(index);
@@ -98,7 +98,8 @@ impl ArrayIo {
         Ok(())
     }
 
-    /// Reads and decodes a chunk for a box of it. `None` if it is not stored. `clipped` is the shape of what of the chunk lies in the array.
+    /// Reads and decodes a chunk for a region of it. `None` if it is not stored. `clipped` is the shape of the part of the chunk that lies
+    /// in the array.
     fn read_encoded(
         &self,
         key: &str,
@@ -115,7 +116,7 @@ impl ArrayIo {
             return Ok(Some(0));
         }
         let damaged = |e| self.corrupt(key, e);
-        // A large chunk is held as a whole only in memory that nothing else needs, for those that want another part of it.
+        // A large chunk is held as a whole only in memory that nothing else needs, for readers of its other parts.
         let large = inner.store.is_local() && inner.codec.is_large_stream();
         let room = shared.filter(|_| large).and_then(|cache| cache.room_for(inner.codec.bytes as u64, inner.codec.most()));
         if large
@@ -130,7 +131,7 @@ impl ArrayIo {
             Some(cache) => {
                 let data = inner.codec.decode(data).map_err(damaged)?;
                 boxes::copy(&data, (&inner.codec.shape, &from.start), out, to, &from.shape, item);
-                // What was reserved to decode it would be in the way of keeping it.
+                // The reservation for decoding would leave no room to keep the chunk.
                 drop(room);
                 cache.cache(name(), data.into());
             }
@@ -139,7 +140,7 @@ impl ArrayIo {
         Ok(Some(n))
     }
 
-    /// Reads the inner chunks of a shard that a box of it needs, and says how many bytes that took.
+    /// Reads the inner chunks of a shard that a region of it needs, and returns how many bytes that took.
     fn read_shard(
         &self,
         object: &Object,
@@ -189,7 +190,7 @@ impl ArrayIo {
         Ok(read)
     }
 
-    /// Puts what a box of a shard needs of one inner chunk into place; without data, the fill value.
+    /// Copies the part of an inner chunk that lies in a region of its shard to the destination. Without data, the fill value is used.
     pub(crate) fn place_inner(
         &self,
         key: &str,
@@ -218,7 +219,7 @@ impl ArrayIo {
 
     pub(crate) fn fill(&self, out: &mut [u8], to: (&[u64], &[u64]), shape: &[u64]) {
         let (item, value) = (self.0.meta.dtype.size() as usize, self.0.codec.fill());
-        // The runs of a box in one buffer: those of a copy onto itself.
+        // The runs of a region in one buffer are those of a copy onto itself.
         let _ = boxes::runs(shape, item, to, to, |_, t, n| {
             out[t..t + n].chunks_exact_mut(item).for_each(|e| e.copy_from_slice(value));
             Ok::<(), std::convert::Infallible>(())

@@ -1,9 +1,9 @@
-//! What is at a place where no Zarr array is: files of other formats, by their first bytes, and how they become Zarr.
+//! Recognises files of other formats by their first bytes, if there is no Zarr array at a place, and says how to convert them to Zarr.
 
 use crate::Location;
 use std::io::Read;
 
-/// First bytes of formats, at an offset.
+/// The first bytes of formats, at an offset.
 const FORMATS: [(usize, &[u8], &str, &str); 11] = [
     (0, b"CDF\x01", "a NetCDF file (classic)", XARRAY),
     (0, b"CDF\x02", "a NetCDF file (64-bit offset)", XARRAY),
@@ -21,7 +21,7 @@ const FORMATS: [(usize, &[u8], &str, &str); 11] = [
 const XARRAY: &str = "in Python: xarray.open_dataset(PATH).to_zarr(\"new.zarr\")";
 const RIO: &str = "in Python, with rioxarray: xarray.open_dataset(PATH, engine=\"rasterio\").to_zarr(\"new.zarr\")";
 
-/// What is at a place of the file system, and how it becomes Zarr; `None` if nothing is there, or of other stores.
+/// What exists at a place of the filesystem, and how to convert it to Zarr; `None` if nothing exists, or for other stores.
 pub(crate) fn recognise(location: &Location) -> Option<String> {
     let path = location.local_path()?;
     let told = |what: &str, how: &str| {

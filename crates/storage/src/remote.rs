@@ -1,4 +1,4 @@
-//! Object stores as they are reached: options from the environment and the plan, connections, requests with retries.
+//! How object stores are reached: options from the environment and the plan, connections, requests with retries.
 
 use crate::aws_profile;
 use crate::client::Connector;
@@ -19,16 +19,16 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Requests under way at once, unless the options say otherwise.
+/// Requests at once, unless the options say otherwise.
 const CONNECTIONS: u32 = 64;
-/// Seconds of a request and of connecting, likewise.
+/// Seconds for a request and for connecting, unless the options say otherwise.
 const TIMEOUT: f64 = 60.0;
 const CONNECT_TIMEOUT: f64 = 5.0;
-/// Repetitions of a request: at 0.1 s doubling up to 10 s these wait 45 s at most.
+/// Repetitions of a request. With pauses that double from 0.1 s up to 10 s, these wait 45 s at most.
 const RETRIES: u32 = 9;
-/// How often an object is asked for again whose body broke off, beyond what `object_store` does by itself.
+/// How often an object is requested again after its body broke off, in addition to what `object_store` does by itself.
 const BODY_RETRIES: u32 = 3;
-/// Larger objects are written in parts of this size, some of them at once.
+/// Objects that are larger than this are written in parts, some of them at once.
 const MULTIPART_ABOVE: usize = 64 << 20;
 const PART: usize = 16 << 20;
 const PARTS_AT_ONCE: usize = 4;
@@ -36,11 +36,11 @@ const PARTS_AT_ONCE: usize = 4;
 static OPTIONS: LazyLock<Mutex<BTreeMap<String, StoreOptions>>> = LazyLock::new(Mutex::default);
 static OPEN: LazyLock<Mutex<HashMap<String, Arc<Remote>>>> = LazyLock::new(Mutex::default);
 
-/// Says how the stores under some URL prefixes are reached, for all that is opened from now on in this process, by the word of a file: a
-/// pipeline, a plan, an event. A prefix that was configured before gets the new options; arrays that are open keep theirs.
+/// Sets how the stores under some URL prefixes are reached, for everything that is opened from now on in this process. The options come
+/// from a file: a pipeline, a plan, an event. A prefix that was configured before gets the new options. Arrays that are open keep theirs.
 ///
 /// # Errors
-/// When options contradict their prefix, or choose what only the person who runs this may ([`crate::allow`]).
+/// When options contradict their prefix, or set something that only the person who runs this may set ([`crate::allow`]).
 pub fn configure(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
     for (prefix, options) in storage {
         trust::check(prefix, options).map_err(trust::at_prefix(prefix))?;
@@ -49,7 +49,7 @@ pub fn configure(storage: &BTreeMap<String, StoreOptions>) -> Result<(), Storage
     Ok(())
 }
 
-/// As [`configure`], by the word of a program: plans that are made with these options may be run in this process.
+/// As [`configure`], but for options that a program sets. Plans that are made with these options may be run in this process.
 ///
 /// # Errors
 /// When options contradict their prefix.
@@ -58,7 +58,7 @@ pub fn configure_by_program(storage: &BTreeMap<String, StoreOptions>) -> Result<
     configure(storage)
 }
 
-/// The options of the longest prefix that fits.
+/// The options of the longest matching prefix.
 pub(crate) fn options_of(url: &str) -> StoreOptions {
     let fits = |prefix: &str| {
         let rest = url.strip_prefix(prefix.trim_end_matches('/')).filter(|_| !prefix.ends_with("://"));
@@ -68,22 +68,22 @@ pub(crate) fn options_of(url: &str) -> StoreOptions {
     all.iter().filter(|(p, _)| fits(p)).max_by_key(|(p, _)| p.len()).map(|(_, o)| o.clone()).unwrap_or_default()
 }
 
-/// One store: a bucket, a container, a host; or a store in memory or in files.
+/// One store: a bucket, a container, a host, or a store in memory or in files.
 pub(crate) struct Remote {
     pub store: Arc<dyn ObjectStore>,
-    /// The same, if it is S3.
+    /// The same store, if it is S3.
     pub s3: Option<Arc<AmazonS3>>,
     permits: Semaphore,
-    /// Knows ranges that count from the end.
+    /// It supports ranges that count from the end.
     pub suffix: bool,
     multipart: bool,
-    /// For messages: where it is, if not at the cloud's own address.
+    /// Its address, for messages, if it is not the cloud's own.
     pub endpoint: Option<String>,
     pub bucket: String,
     pub scheme: String,
 }
 
-/// What a request brought.
+/// The result of a request for an object.
 pub(crate) struct Fetched {
     pub data: Bytes,
     /// Bytes of the whole object.
@@ -92,9 +92,9 @@ pub(crate) struct Fetched {
     pub stamp: Stamp,
 }
 
-/// What became of an object that was written.
+/// The result of writing an object.
 pub(crate) struct Sent {
-    /// Requests that this took.
+    /// The number of requests.
     pub requests: u64,
     /// The entity tag that it has now.
     pub etag: Option<String>,
@@ -112,14 +112,14 @@ pub(crate) fn parts(location: &Location) -> (&str, &str, &str) {
     }
 }
 
-/// How a store is known among those that are open.
+/// The name of a store in the table of open stores.
 fn name(location: &Location) -> (String, StoreOptions) {
     let (scheme, bucket, _) = parts(location);
     let options = if bucket.is_empty() { StoreOptions::default() } else { options_of(location.as_str()) };
     (format!("{scheme}://{bucket} {}", serde_json::to_string(&options).unwrap_or_default()), options)
 }
 
-/// Opens the store of a location; one that is open is used again.
+/// Opens the store of a location, or returns the one that is open already.
 pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
     let (scheme, bucket, _) = parts(location);
     let (key, options) = name(location);
@@ -127,11 +127,11 @@ pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
         return Ok(found.clone());
     }
     let made = make(scheme, bucket, &options).map_err(|problem| StorageError::Url { url: location.to_string(), problem })?;
-    // Of two threads that open the same store at once, one store is kept.
+    // If two threads open the same store at once, one store is kept.
     Ok(OPEN.lock().entry(key).or_insert_with(|| Arc::new(made)).clone())
 }
 
-/// Puts a store in the place of the bucket of a location, for all that this process opens from now on.
+/// Uses another store in place of the bucket of a location, for everything that this process opens from now on.
 pub fn mount(location: &Location, store: Arc<dyn ObjectStore>) {
     let (scheme, bucket, _) = parts(location);
     let remote = Remote {
@@ -147,12 +147,12 @@ pub fn mount(location: &Location, store: Arc<dyn ObjectStore>) {
     OPEN.lock().insert(name(location).0, Arc::new(remote));
 }
 
-/// Ends what [`mount`] has begun.
+/// Undoes [`mount`].
 pub fn unmount(location: &Location) {
     OPEN.lock().remove(&name(location).0);
 }
 
-/// An entity tag as all answers of a store have it: some put it in quotes in one answer and not in another.
+/// An entity tag in a form that all answers of a store share: some answers have it in quotes and some do not.
 pub(crate) fn plain_etag(tag: &str) -> Option<String> {
     let tag = tag.trim();
     let plain = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
@@ -174,7 +174,7 @@ fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> 
         _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
     };
     if let Some(endpoint) = &endpoint {
-        // Other endpoints are the person's own.
+        // The person has chosen any other endpoint.
         let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust::may_read(&u));
         reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
     }
@@ -198,7 +198,7 @@ fn retry(o: &StoreOptions) -> RetryConfig {
     }
 }
 
-/// Settings of connections: those of the options, else those of the environment, else ours.
+/// Settings of connections: from the options, else from the environment, else our defaults.
 fn connection(o: &StoreOptions, known: impl Fn(ClientConfigKey) -> bool) -> Vec<(ClientConfigKey, String)> {
     let mut out = Vec::new();
     let mut seconds = |key: ClientConfigKey, given: Option<f64>, default: f64| {
@@ -211,7 +211,7 @@ fn connection(o: &StoreOptions, known: impl Fn(ClientConfigKey) -> bool) -> Vec<
     out
 }
 
-/// Refuses a plain endpoint that was not asked for; one on this machine needs no permission.
+/// Refuses a plain http endpoint that was not allowed. One on this machine needs no permission.
 fn check_http(endpoint: &str, allowed: bool) -> Result<bool, String> {
     let Some(rest) = endpoint.strip_prefix("http://") else { return Ok(allowed) };
     let host = rest.split(['/', ':']).next().unwrap_or("");
@@ -264,7 +264,7 @@ fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>),
     if let Some(region) = region {
         b = b.with_region(region);
     }
-    // It may also be of the environment.
+    // It may also come from the environment.
     [AmazonS3ConfigKey::Region, AmazonS3ConfigKey::DefaultRegion]
         .iter()
         .filter_map(|k| b.get_config_value(k))
@@ -278,7 +278,7 @@ fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>),
     if let Some(endpoint) = &endpoint {
         let allowed = o.allow_http.unwrap_or_else(|| is_true(b.get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp))));
         let allowed = check_http(endpoint, allowed)?;
-        // The variable for S3 alone would win over what the options say.
+        // The variable for S3 alone would override the options.
         b = b.with_config(AmazonS3ConfigKey::S3Endpoint, endpoint).with_endpoint(endpoint).with_allow_http(allowed);
     }
     if let Some(path_style) = o.path_style {
@@ -375,10 +375,10 @@ fn http(scheme: &str, host: &str, o: &StoreOptions) -> Opened {
     Ok((Arc::new(b.build().map_err(|e| e.to_string())?), Some(url)))
 }
 
-/// The service that tells a machine in a cloud its credentials answers at once, at an address that leads nowhere elsewhere.
+/// The service that gives a cloud machine its credentials. It answers at once, at an address that leads nowhere outside a cloud.
 const MACHINE: &str = "169.254.169.254:80";
 
-/// True if that service is there and grants this request.
+/// True if that service exists and grants this request.
 fn machine_answers(request: &str) -> bool {
     use std::io::{Read, Write};
     let ask = || -> Option<bool> {
@@ -399,7 +399,8 @@ fn proxied() -> bool {
     variables.iter().any(|v| variable(v).is_some())
 }
 
-/// Refuses an endpoint at which nothing listens, before requests are repeated for a minute. `far`: and one that is a name for this machine.
+/// Refuses an endpoint at which nothing listens, before requests are repeated for a minute. With `far`, also an endpoint whose name stands
+/// for this machine.
 fn reachable(endpoint: &str, timeout: f64, far: bool) -> Result<(), String> {
     let Ok(url) = url::Url::parse(endpoint) else { return Err(format!("the endpoint '{endpoint}' is not a URL")) };
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
@@ -425,10 +426,11 @@ fn reachable(endpoint: &str, timeout: f64, far: bool) -> Result<(), String> {
 }
 
 impl Remote {
-    /// An object, or a range of it. A body that breaks off is asked for again.
+    /// Reads an object, or a range of it. If the body breaks off, it is requested again.
     ///
     /// # Errors
-    /// Also when the answer has more than `most` bytes: before they are read, so that a wrong object cannot fill the memory.
+    /// Also when the answer has more than `most` bytes. This is noticed before they are read, so that a wrong object cannot fill the
+    /// memory.
     pub async fn get(
         &self,
         path: &object_store::path::Path,
@@ -491,7 +493,7 @@ impl Remote {
         match done {
             Ok(put) => Ok(Sent { requests: count + 2, etag: put.e_tag.as_deref().and_then(plain_etag) }),
             Err(e) => {
-                // Parts that are never put together would be paid for.
+                // Otherwise the unfinished parts would have to be paid for.
                 let _ = upload.abort().await;
                 Err(e)
             }

@@ -1,23 +1,23 @@
-//! What may be deleted where an array is written: what an array has, and nothing else.
+//! What may be deleted where an array is written: the files of an array, and nothing else.
 //!
-//! A run that overwrites is told the name of an array. The folder of that name may be a group, or hold files of others. So what is in it is looked
-//! at first, and only what is known is touched. The array that is replaced is kept beside the new one, in the same folder, until the new one is
-//! whole. In files it is moved there; in an object store it is copied by the store itself.
+//! A run that overwrites gets the name of an array. The folder of that name may be a group, or contain files of other people. So its
+//! content is examined first, and only known files are touched. The replaced array is kept beside the new one, in the same folder, until
+//! the new one is whole. In a filesystem it is moved there. In an object store, the store itself copies it.
 
 use crate::{Location, StorageError, Store};
 use serde_json::Value;
 
-/// The folder in the folder of an array in which the array that it replaces is kept.
+/// The folder inside an array's folder in which the replaced array is kept.
 pub const REPLACED: &str = ".chunkwise-replaced";
-/// The same, before everything is in it.
+/// The name of that folder before everything is in it.
 pub(crate) const MOVING: &str = ".chunkwise-replacing";
-/// Names of everything that this program puts beside chunks begin with this, but for checksums.
+/// The prefix of all names that this program puts beside chunks, except for checksums.
 const OWN: &str = ".chunkwise-";
 /// The name of an array's checksums.
 const CHECKSUMS: &str = "chunkwise.xxh3";
 /// The metadata of an array.
 pub(crate) const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zattrs"];
-/// Arrays of a group that are named in a message.
+/// The number of arrays of a group that a message names.
 const TOLD: usize = 3;
 
 /// How the keys of chunks are written.
@@ -26,7 +26,7 @@ struct Form {
     /// They begin with `c`.
     letter: bool,
     separator: char,
-    /// Of the array, if it is known.
+    /// The rank of the array, if it is known.
     rank: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ fn is_number(text: &str) -> bool {
 }
 
 impl Form {
-    /// Of the metadata of an array of version 3; the rank is left open if it is not told.
+    /// The form in the metadata of an array of version 3. The rank is left open if the metadata has none.
     fn of_v3(doc: &Value) -> Form {
         let keys = doc.get("chunk_key_encoding");
         let named = keys.and_then(|k| k.get("name").or(Some(k))).and_then(Value::as_str).unwrap_or("default");
@@ -72,7 +72,7 @@ fn rank(doc: &Value) -> Option<usize> {
     doc.get("shape").and_then(Value::as_array).map(Vec::len)
 }
 
-/// A key without what staging adds to names: `c/0/15#...` is of `c/0/15`.
+/// A key without the suffix of staging: `c/0/15#...` becomes `c/0/15`.
 fn unstaged(key: &str) -> String {
     let plain = |part: &str| match part.rsplit_once('#') {
         Some((name, digits)) if is_number(digits) => name.to_string(),
@@ -81,26 +81,26 @@ fn unstaged(key: &str) -> String {
     key.split('/').map(plain).collect::<Vec<_>>().join("/")
 }
 
-/// True for the key of a chunk as this program names them by itself.
+/// True for the key of a chunk in the form that this program uses by default.
 pub fn is_chunk_key(key: &str) -> bool {
     ['/', '.'].into_iter().any(|separator| Form { letter: true, separator, rank: None }.fits(&unstaged(key)))
 }
 
-/// What an array has: its metadata, its chunks, its checksums, and what a writer that was killed has left of them.
+/// What belongs to an array: its metadata, its chunks, its checksums, and unfinished files of writers that were killed.
 #[derive(Debug, Clone)]
 pub struct Owned {
     forms: Vec<Form>,
-    /// There is an array, which is whole.
+    /// There is an array, and it is whole.
     pub published: bool,
 }
 
 impl Owned {
-    /// Of an array whose metadata is known, of any rank.
+    /// What belongs to an array of known metadata, of any rank.
     pub(crate) fn of(metadata: &Value) -> Owned {
         Owned { forms: vec![Form { rank: None, ..of(metadata) }], published: false }
     }
 
-    /// True for a key that an array has.
+    /// True for a key that belongs to the array.
     pub fn has(&self, key: &str) -> bool {
         let first = key.split('/').next().unwrap_or(key);
         if first.starts_with(OWN) || first == ".DS_Store" || first.starts_with(".nfs") {
@@ -111,10 +111,11 @@ impl Owned {
     }
 }
 
-/// Looks at what is where an array is to be written, of which `metadata` is the document, before anything of it is deleted.
+/// Examines the place where an array is to be written, before anything is deleted there. `metadata` is the document of the new array.
 ///
 /// # Errors
-/// When there is a group, or an array below, or a file that no Zarr array has; with its name and what can be done.
+/// When there is a group, an array below this place, or a file that does not belong to a Zarr array. The error has its name and what can be
+/// done.
 pub fn replaceable(at: &Location, metadata: &Value) -> Result<Owned, StorageError> {
     let store = Store::open(at)?;
     let refuse = |detail: String| Err(StorageError::Kept { url: at.to_string(), detail });
@@ -152,7 +153,7 @@ pub fn replaceable(at: &Location, metadata: &Value) -> Result<Owned, StorageErro
     }
 }
 
-/// Of the metadata of an array that is to be written, in which an array of version 2 is described as one, too.
+/// The form in the metadata of an array that is to be written. An array of version 2 is described in the same way.
 fn of(doc: &Value) -> Form {
     if doc.get("zarr_format").and_then(Value::as_u64) == Some(2) { Form::of_v2(doc) } else { Form::of_v3(doc) }
 }

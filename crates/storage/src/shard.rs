@@ -1,7 +1,8 @@
-//! Shards: many chunks in one object, found by an index at one end of it.
+//! Shards: many chunks in one object, located by an index at one end of it.
 //!
-//! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two `u64` for each inner chunk, offset and length, all ones for a chunk that is
-//! not stored, little-endian unless it says otherwise, and mostly a CRC-32C. Shards with other index codecs go through zarrs instead.
+//! Format: Zarr v3 codec `sharding_indexed` (ZEP 2). The index has two `u64` for each inner chunk, offset and length. Both have all bits
+//! set if the chunk is not stored. The index is little-endian unless it says otherwise, and usually has a CRC-32C. zarrs reads shards with
+//! other index codecs.
 
 use crate::boxes;
 use crate::codec::ChunkCodec;
@@ -23,15 +24,15 @@ impl Entry {
     pub const MISSING: Entry = Entry { offset: u64::MAX, len: u64::MAX };
 }
 
-/// Some entries of an index, and the bytes that were read to have them.
+/// Some entries of an index, and the number of bytes that were read for them.
 pub(crate) struct Entries {
     pub entries: Vec<Entry>,
     pub bytes: u64,
 }
 
-/// Why the index of a shard cannot be had.
+/// Why the index of a shard cannot be read.
 pub(crate) enum ShardError {
-    /// It is there, but wrong.
+    /// It exists, but is wrong.
     Damaged(String),
     /// The store failed.
     Storage(StorageError),
@@ -43,7 +44,7 @@ impl From<StorageError> for ShardError {
     }
 }
 
-/// An index of more bytes than this may be read in part.
+/// An index with more bytes than this may be read in part.
 const LARGE_INDEX: u64 = 16 << 10;
 
 /// How the shards of an array are laid out.
@@ -57,13 +58,13 @@ pub(crate) struct ShardLayout {
     item: usize,
 }
 
-/// True for the codec of shards whose chunks are read one by one.
+/// True for the codec of shards whose inner chunks are read one by one.
 pub(crate) fn is_usual(codec: &Value) -> bool {
     codec.get("name").and_then(Value::as_str) == Some("sharding_indexed")
         && codec.get("configuration").is_some_and(|c| IndexForm::of(c).is_some())
 }
 
-/// How the index of a shard is written.
+/// How the index of a shard is stored.
 #[derive(Debug, Clone, Copy)]
 struct IndexForm {
     at_end: bool,
@@ -96,14 +97,14 @@ impl IndexForm {
 }
 
 impl ShardLayout {
-    /// The layout, if the array is sharded in the usual way; an error if its inner codecs are not supported.
+    /// The layout, if the array has shards of the usual kind. An error if their inner codecs are not supported.
     pub fn of(meta: &ArrayMeta) -> Result<Option<ShardLayout>, String> {
         let codecs = meta.metadata.get("codecs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let ([codec], true) = (codecs, meta.inner_chunk.is_some()) else { return Ok(None) };
         Self::of_codec((&meta.metadata, meta.zarr_format, meta.dtype.size()), &meta.grid.stored_shape(), codec)
     }
 
-    /// The layout of shards of a shape in an array, whose metadata, version and bytes of an element are given.
+    /// The layout of shards of this shape in an array. `array` is its metadata, its version and the bytes of an element.
     pub fn of_codec(array: (&Value, u8, u64), shard: &[u64], codec: &Value) -> Result<Option<ShardLayout>, String> {
         let Some(configuration) = codec.get("configuration") else { return Ok(None) };
         let lengths = configuration.get("chunk_shape").and_then(Value::as_array);
@@ -149,8 +150,8 @@ impl ShardLayout {
 
     /// Reads the index entries of some inner chunks of a shard.
     ///
-    /// A small index is read whole and its checksum is compared. Of a large one, of which little is wanted, only that range is read:
-    /// a reader that takes a thin slice of thousands of shards would otherwise read more index than data. Entries are always checked
+    /// A small index is read whole and its checksum is compared. If only a small part of a large index is wanted, only that range is read:
+    /// otherwise a reader that takes a thin slice of thousands of shards would read more index than data. Entries are always checked
     /// against the size of the object, and a chunk must decode to its own size.
     pub fn read_entries(&self, object: &Object, store: &Store, key: &str, wanted: &[u64]) -> Result<Entries, ShardError> {
         let size = object.len();
@@ -164,7 +165,7 @@ impl ShardLayout {
         self.entries_of(data, from, !part, size, wanted)
     }
 
-    /// Where the index begins in an object of this size.
+    /// The position of the index in an object of this size.
     pub fn index_start(&self, size: u64) -> Result<u64, ShardError> {
         let n = self.index_bytes();
         if size < n {
@@ -173,13 +174,13 @@ impl ShardLayout {
         Ok(if self.form.at_end { size - n } else { 0 })
     }
 
-    /// The range of a whole index, which one request can ask for where the size of the object is not known.
+    /// The range of a whole index. One request can ask for it without knowing the size of the object.
     pub fn index_range(&self) -> GetRange {
         let n = self.index_bytes();
         if self.form.at_end { GetRange::Suffix(n) } else { GetRange::Bounded(0..n) }
     }
 
-    /// The index entries of some inner chunks, from the bytes of an index: all of it, or its entries from number `from` on.
+    /// The index entries of some inner chunks, from the bytes of an index, which are all of it or start with entry `from`.
     pub fn entries_of(&self, mut data: Vec<u8>, from: u64, whole: bool, size: u64, wanted: &[u64]) -> Result<Entries, ShardError> {
         let bytes = data.len() as u64;
         if whole && bytes != self.index_bytes() {
@@ -207,9 +208,9 @@ impl ShardLayout {
         }
     }
 
-    /// An empty shard that chunks are appended to, in C order.
+    /// An empty shard to which chunks are appended in C order.
     pub fn builder(&self, elements: usize) -> ShardBuilder {
-        // Incompressible chunks grow by a header, so that the buffer of a whole shard is rarely moved.
+        // Incompressible chunks grow by a header. With room for that, the buffer of a whole shard is rarely moved.
         let headers = 32 * volume(&self.counts) as usize + self.index_bytes() as usize;
         let mut data = Vec::with_capacity(elements + elements / 128 + headers);
         if !self.form.at_end {
@@ -219,7 +220,7 @@ impl ShardLayout {
     }
 }
 
-/// A shard being put together.
+/// A shard that is being assembled.
 pub(crate) struct ShardBuilder {
     data: Vec<u8>,
     entries: Vec<Entry>,
@@ -234,12 +235,12 @@ impl ShardBuilder {
         self.data.extend_from_slice(encoded);
     }
 
-    /// Leaves the next inner chunk out: it lies outside the array.
+    /// Leaves out the next inner chunk, which lies outside the array.
     pub fn skip(&mut self) {
         self.entries.push(Entry::MISSING);
     }
 
-    /// The object.
+    /// The finished object.
     pub fn finish(mut self) -> Vec<u8> {
         let numbers = self.entries.iter().flat_map(|e| [e.offset, e.len]);
         let mut index: Vec<u8> = numbers.flat_map(|n| self.form.bytes(n)).collect();

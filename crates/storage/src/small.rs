@@ -1,8 +1,8 @@
-//! Small arrays that are read and written whole: coordinates, of numbers or of texts.
+//! Small arrays that are read and written as a whole: coordinates, of numbers or of texts.
 //!
 //! Texts are stored as zarr-python stores them in version 3: the data type `string` with the codec `vlen-utf8`
-//! (<https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8>). Read are also texts of a fixed length
-//! (`fixed_length_utf32`, and `<U` of version 2), and those of version 2 with the filter `vlen-utf8`.
+//! (<https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8>). Texts of a fixed length (`fixed_length_utf32`, and
+//! `<U` of version 2) and those of version 2 with the filter `vlen-utf8` can be read, too.
 
 use crate::chain::Steps;
 use crate::meta::{DIMENSIONS, metadata_of};
@@ -41,12 +41,12 @@ pub struct SmallArray {
 /// Reads an array of at most `limit` bytes. `None` if there is no array of this name.
 ///
 /// # Errors
-/// When there is one that cannot be read, or that is larger.
+/// When the array exists but cannot be read, or is larger.
 pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
     let meta = match open_array(location) {
         Ok(meta) => meta,
         Err(StorageError::NotFound { .. }) => return Ok(None),
-        // Texts are none of the dtypes that can be computed with.
+        // Texts are not among the dtypes that can be computed with.
         Err(StorageError::Unsupported { url, detail }) => {
             let store = Store::open(location)?;
             return match read_text(location, limit)? {
@@ -81,7 +81,8 @@ fn too_large(location: &Location, bytes: u64, limit: u64) -> Result<(), StorageE
     Err(StorageError::Unsupported { url: location.to_string(), detail })
 }
 
-/// Texts of a fixed length as an array of code points with an axis more, which has the same bytes: its document, and the characters of a text.
+/// Texts of a fixed length as an array of code points with one more axis, which has the same bytes: its document, and the characters of a
+/// text.
 fn as_codes(doc: &Value) -> Option<(Value, u64)> {
     let mut doc = doc.clone();
     let object = doc.as_object_mut()?;
@@ -120,7 +121,7 @@ fn as_codes(doc: &Value) -> Option<(Value, u64)> {
     Some((doc, n))
 }
 
-/// Decoded bytes of a chunk of texts of any length, at most: nothing but the chunk itself says how long they are.
+/// The largest decoded size of a chunk of texts of any length. Only the chunk itself says how long they are.
 const MOST_OF_TEXTS: u64 = 64 << 20;
 
 fn text_of(codes: &[u32]) -> String {
@@ -128,19 +129,19 @@ fn text_of(codes: &[u32]) -> String {
     text.trim_end_matches('\0').to_string()
 }
 
-/// The key of a chunk, with the size and the XXH3-64 of what is stored; `None` if nothing is.
+/// The key of a chunk, with the size and the XXH3-64 of its stored bytes; `None` if it is not stored.
 pub type TextChunk = (String, Option<(u64, u64)>);
 
-/// The chunks of an array of texts, all of which decode; `None` if it is none. Such arrays are no [`crate::ArrayMeta`], as texts cannot be
-/// computed with.
+/// The chunks of an array of texts, all of which can be decoded; `None` if it is not an array of texts. Such arrays have no
+/// [`crate::ArrayMeta`], because texts cannot be computed with.
 ///
 /// # Errors
-/// When a chunk does not decode, or the array has more than `limit` bytes.
+/// When a chunk cannot be decoded, or the array has more than `limit` bytes.
 pub fn text_chunks(location: &Location, limit: u64) -> Result<Option<Vec<TextChunk>>, StorageError> {
     Ok(read_text(location, limit)?.map(|(_, chunks)| chunks))
 }
 
-/// The metadata without the last codecs, which are those of bytes.
+/// The metadata without the last `steps` codecs, which are codecs of bytes.
 fn without_steps(doc: &Value, steps: usize) -> Option<ArrayMetadata> {
     let mut doc = doc.clone();
     let object = doc.as_object_mut()?;
@@ -158,7 +159,7 @@ fn without_steps(doc: &Value, steps: usize) -> Option<ArrayMetadata> {
     metadata_of(&doc).ok()
 }
 
-/// Makes sure that bytes are so many texts in the form of `vlen-utf8`: the library believes the lengths in them.
+/// Checks that bytes are this many texts in the form of `vlen-utf8`. The library believes the lengths in them.
 fn check_texts(data: &[u8], count: u64) -> Result<(), String> {
     let number = |at: usize| data.get(at..at.checked_add(4)?).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
     if number(0).map(u64::from) != Some(count) {
@@ -172,7 +173,7 @@ fn check_texts(data: &[u8], count: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads an array of texts; `None` if it is none.
+/// Reads an array of texts; `None` if it is not one.
 fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<TextChunk>)>, StorageError> {
     let store = Store::open(location)?;
     let bad = |detail: String| StorageError::Metadata { url: location.to_string(), detail };
@@ -190,7 +191,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     let Ok(metadata) = metadata_of(fixed.as_ref().map_or(&doc, |f| &f.0)) else { return Ok(None) };
     let memory = Arc::new(MemoryStore::new());
     let Ok(array) = Array::new_with_metadata(memory.clone(), "/", metadata) else { return Ok(None) };
-    // Their codecs of bytes are undone here, into no more than can be right; zarrs gets what is left.
+    // Their codecs of bytes are decoded here, into no more than can be right. zarrs gets the rest.
     let texts = |chunk: Vec<std::num::NonZeroU64>| BytesRepresentation::FixedSize(chunk.iter().fold(4, |a, n| n.get().saturating_mul(a)));
     let made = match &fixed {
         Some(_) => array.chunk_shape(&vec![0; array.shape().len()]).map_or(BytesRepresentation::UnboundedSize, texts),
@@ -209,7 +210,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
         (None, Some(filters)) => filters.iter().any(|f| f.get("id").and_then(Value::as_str) == Some("vlen-utf8")),
         _ => false,
     };
-    // The lengths are not checked for other codecs of texts, nor for shards of them.
+    // For other codecs of texts, and for shards of them, nothing checks the lengths.
     let list = doc.get("codecs").or(doc.get("filters")).and_then(Value::as_array);
     let named = |c: &Value| c.as_str().or_else(|| c.get("name").or(c.get("id"))?.as_str()) == Some("vlen-utf8");
     if fixed.is_none() && !(is_text && list.is_some_and(|l| l.iter().any(named))) {
@@ -226,7 +227,7 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     let (mut chunks, mut used) = (Vec::new(), 0);
     for k in 0..volume(&counts) {
         let key = array.chunk_key(&unravel(k, &counts));
-        // The axis more has one chunk, which is the last part of the key.
+        // The additional axis has one chunk, whose number is the last part of the key.
         let stored = match (fixed.is_some(), shape.is_empty()) {
             (true, true) => String::from(if v2 { "0" } else { "c" }),
             (true, false) => key.as_str().get(..key.as_str().len() - 2).unwrap_or_default().to_string(),
@@ -265,16 +266,16 @@ fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<
     Ok(Some((SmallArray { shape, dims, attributes, values: Values::Text(texts) }, chunks)))
 }
 
-/// The version of Zarr that an array is written in, and what is a matter of it.
+/// The version of Zarr in which an array is written, and a setting that only this version has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Version {
-    /// Version 2, where readers take the fill value, if there is one, for missing.
+    /// Version 2. Readers take its fill value, if there is one, for missing.
     V2(Option<Scalar>),
     /// Version 3.
     V3,
 }
 
-/// Writes an array as a single chunk. The key of the chunk and its XXH3-64 are given back, unless there is none.
+/// Writes an array as a single chunk. Returns the key of the chunk and its XXH3-64, unless there is no chunk.
 ///
 /// # Errors
 /// When storage fails.

@@ -1,4 +1,4 @@
-//! Objects by key under a location. Calls block; requests run on one small shared runtime.
+//! Objects by key below a location. Calls block. Requests run on one small shared runtime.
 
 use crate::allowed::check_allowed;
 use crate::folder::Folder;
@@ -21,10 +21,10 @@ pub(crate) static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = L
 });
 static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// Objects on a page of a listing.
+/// The number of objects on a page of a listing.
 const PAGE: u64 = 1000;
 
-/// Requests and bytes of this process so far.
+/// The number of requests and bytes of this process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Objects or ranges read.
@@ -33,7 +33,7 @@ pub struct Counters {
     pub puts: u64,
     /// Pages of listings.
     pub lists: u64,
-    /// Sizes asked for.
+    /// Sizes that were requested.
     pub heads: u64,
     /// Encoded bytes read.
     pub bytes_read: u64,
@@ -48,7 +48,7 @@ pub struct Store {
     prefix: String,
     pub(crate) location: Location,
     pub(crate) memory: Option<Arc<MemoryTier>>,
-    /// Of inputs: what is read must not have been written since.
+    /// For inputs: objects that were written after the run began must not be read.
     watch: Option<Arc<InputWatch>>,
 }
 
@@ -64,32 +64,32 @@ impl Store {
         Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None, watch: None })
     }
 
-    /// The same folder, whose objects stay in memory while there is room.
+    /// The same folder. Its objects stay in memory while there is room.
     pub fn with_memory(self, tier: Arc<MemoryTier>) -> Store {
         Store { memory: Some(tier), ..self }
     }
 
-    /// The same folder, whose objects are where they belong.
+    /// The same folder, without the objects in memory.
     pub(crate) fn without_memory(&self) -> Store {
         Store { memory: None, ..self.clone() }
     }
 
-    /// The same folder, whose objects must not have been written while they are read.
+    /// The same folder. Its objects must not be written while they are read.
     pub(crate) fn with_watch(self, watch: Arc<InputWatch>) -> Store {
         Store { watch: Some(watch), ..self }
     }
 
-    /// An error if an object was written when it must not have been.
+    /// An error if an object was written at a time at which it must not have been.
     pub(crate) fn seen(&self, key: &str, stamp: impl FnOnce() -> u64) -> Result<(), StorageError> {
         self.watch.as_ref().map_or(Ok(()), |watch| watch.check(self, key, stamp()))
     }
 
-    /// True if it is an object store: answers take long, so that many requests should be under way.
+    /// True if it is an object store. Answers take long there, so many requests should be in flight.
     pub(crate) fn is_remote(&self) -> bool {
         self.location.is_remote()
     }
 
-    /// True if it can say what it holds. Web servers cannot, nor can anything be written to them.
+    /// True if it can be listed. Web servers cannot, and nothing can be written to them.
     pub fn can_list(&self) -> bool {
         !self.remote.scheme.starts_with("http")
     }
@@ -121,7 +121,7 @@ impl Store {
         Key::parse(full.trim_matches('/')).map_err(|e| StorageError::Url { url: self.url(key), problem: e.to_string() })
     }
 
-    /// True for a folder of this machine.
+    /// True for a folder on this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.location.local_path().is_some()
     }
@@ -157,7 +157,7 @@ impl Store {
         self.get_at_most(key, u64::MAX)
     }
 
-    /// As [`Store::get`]; one of more than `most` bytes is an error before it is read.
+    /// As [`Store::get`]. An object of more than `most` bytes is an error, before it is read.
     pub fn get_at_most(&self, key: &str, most: u64) -> Result<Option<Bytes>, StorageError> {
         if let Some(data) = self.held(key) {
             return Ok(Some(data));
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// A file of at most so many bytes, with what the system says of it.
+    /// A file of at most `most` bytes, with its metadata.
     fn read_file(&self, file: &Path, key: &str, most: u64) -> Result<Option<(Bytes, std::fs::Metadata)>, StorageError> {
         let found = local::read(file, most).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
         let Some((data, meta)) = found else { return Ok(None) };
@@ -229,12 +229,12 @@ impl Store {
         })
     }
 
-    /// Several objects, asked for at once where that is worth it.
+    /// Several objects, requested at once if that helps.
     pub fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Bytes>>, StorageError> {
         self.get_all_at_most(keys, u64::MAX)
     }
 
-    /// As [`Store::get_all`]; an object of more than `most` bytes is an error before it is read.
+    /// As [`Store::get_all`]. An object of more than `most` bytes is an error, before it is read.
     pub fn get_all_at_most(&self, keys: &[String], most: u64) -> Result<Vec<Option<Bytes>>, StorageError> {
         if !self.is_remote() || self.memory.is_some() {
             return keys.iter().map(|k| self.get_at_most(k, most)).collect();
@@ -282,7 +282,7 @@ impl Store {
         }
     }
 
-    /// Fills `out` from a place in an object that is not on this machine.
+    /// Fills `out` from a position in an object that is not on this machine.
     pub(crate) fn read_range(&self, key: &str, at: u64, out: &mut [u8]) -> Result<(), StorageError> {
         let (path, n) = (self.key(key)?, out.len() as u64);
         count(0, 1);
@@ -319,7 +319,7 @@ impl Store {
         Ok(())
     }
 
-    /// The folder of a key, if it is one of this machine and is not there yet: what is written into it appears together.
+    /// The folder of a key, if it is on this machine and does not exist yet. Files that are written into it appear together.
     pub(crate) fn folder(&self, key: &str) -> Result<Option<Folder>, StorageError> {
         self.key(key)?;
         match self.file(key).as_deref().and_then(Path::parent).filter(|_| self.memory.is_none()) {
@@ -336,13 +336,13 @@ impl Store {
         folder.write(name, data).map_err(|e| StorageError::of_io("write", self.url(key), &e))
     }
 
-    /// Makes a folder visible, to which a key belongs.
+    /// Makes a folder visible. `key` belongs to it.
     pub(crate) fn publish(&self, folder: Folder, key: &str) -> Result<(), StorageError> {
         folder.publish().map_err(|e| StorageError::of_io("write", self.url(key), &e))
     }
 
-    /// Writes a small object, unless there is one already: true if it was written. Of several processes at once one succeeds, where the
-    /// store supports that.
+    /// Writes a small object, unless it exists already. True if it was written. If several processes try at once, one succeeds, provided
+    /// that the store supports this.
     pub fn create(&self, key: &str, data: &[u8]) -> Result<bool, StorageError> {
         self.check_full("write", key)?;
         let path = self.key(key)?;
@@ -364,8 +364,8 @@ impl Store {
         })
     }
 
-    /// Replaces an object, if it still has the bytes that it had: true if it was replaced. Of several processes at once one succeeds, where the
-    /// store supports that.
+    /// Replaces an object if it still has the old bytes. True if it was replaced. If several processes try at once, one succeeds, provided
+    /// that the store supports this.
     pub fn swap(&self, key: &str, old: &[u8], new: &[u8]) -> Result<bool, StorageError> {
         self.check_full("write", key)?;
         let path = self.key(key)?;
@@ -399,7 +399,8 @@ impl Store {
         })
     }
 
-    /// Removes the unfinished writes of processes that were killed; of an array that is `whole` all of them. Object stores have none.
+    /// Removes the unfinished files of processes that were killed. If an array is `whole`, removes all unfinished files. Object stores have
+    /// none.
     pub fn sweep(&self, whole: bool) -> Result<(), StorageError> {
         match self.file("") {
             Some(folder) => local::sweep(&folder, whole).map_err(|e| StorageError::of_io("delete", self.url(""), &e)),
@@ -423,24 +424,24 @@ impl Store {
         }
     }
 
-    /// Deletes an object, and its folder if that is empty then.
+    /// Deletes an object, and its folder if that becomes empty.
     pub fn delete_alone(&self, key: &str) -> Result<(), StorageError> {
         self.delete(key)?;
         if let Some(folder) = self.file(key).as_deref().and_then(Path::parent) {
-            // Not empty: it is still needed.
+            // It is not empty, so it is still needed.
             let _ = std::fs::remove_dir(folder);
         }
         Ok(())
     }
 
-    /// Forgets what is in memory below a key.
+    /// Forgets the objects in memory below a key.
     pub(crate) fn forget(&self, key: &str) {
         if let Some(tier) = &self.memory {
             tier.list(&self.url(key)).iter().for_each(|(url, _)| tier.delete(url));
         }
     }
 
-    /// Deletes everything below a key, and says how many objects that was.
+    /// Deletes everything below a key, and returns how many objects that was.
     pub fn delete_prefix(&self, key: &str) -> Result<u64, StorageError> {
         self.check_full("delete", key)?;
         let path = self.key(key)?;
@@ -455,7 +456,7 @@ impl Store {
         })
     }
 
-    /// The keys of all objects here, and whether writers may have left something unfinished beside them.
+    /// The keys of all objects here, and whether writers may have left unfinished files beside them.
     pub(crate) fn keys(&self) -> Result<(Vec<String>, bool), StorageError> {
         let local = self.file("").filter(|_| self.memory.is_none());
         let Some(folder) = local else {

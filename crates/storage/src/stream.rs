@@ -1,42 +1,42 @@
-//! Chunks that are one compressed stream over the elements as they are in memory. They are decoded from their beginning on, a few rows at a time,
-//! by a reader that keeps a window of them instead of the chunk.
+//! Chunks that are one compressed stream over the elements as they are in memory. A reader decodes them from their beginning, a few rows at
+//! a time, and keeps a window of the stream instead of the chunk.
 
 use std::ops::Range;
 
 /// Encoded bytes that are read at a time.
 const INPUT: usize = 256 << 10;
 
-/// What a decoder has done.
+/// The progress of a decoder in one call.
 pub(crate) struct Step {
     /// Bytes of the input that it has taken.
     pub read: usize,
     /// Bytes that it has decoded.
     pub written: usize,
-    /// Nothing is under way: more input would be another frame.
+    /// The stream could end here. More input would be another frame.
     pub ended: bool,
 }
 
-/// A decoder that is given its input and the room for its output piece by piece.
+/// A decoder that gets its input and the room for its output piece by piece.
 pub(crate) trait Decode: Send + Sync {
     /// Begins again, with the first byte of a stream.
     fn reset(&mut self) -> Result<(), String>;
-    /// Decodes as much as there is input and room for.
+    /// Decodes as much as the input and the room allow.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String>;
 }
 
-/// A chunk that is decoded from its beginning on.
+/// A chunk that is decoded from its beginning.
 pub(crate) struct Stream {
     decoder: Box<dyn Decode>,
     input: Vec<u8>,
     /// The part of the input that is not decoded yet.
     left: Range<usize>,
-    /// Encoded bytes that were read, and that there are.
+    /// Encoded bytes that were read so far, and all encoded bytes.
     read: u64,
     size: u64,
-    /// Decoded bytes so far, and that there must be.
+    /// Decoded bytes so far, and all decoded bytes.
     done: usize,
     bytes: usize,
-    /// Nothing is under way: more input would be another frame.
+    /// The stream could end here. More input would be another frame.
     ended: bool,
 }
 
@@ -47,7 +47,7 @@ impl Stream {
         Stream { decoder, input, left: 0..0, read: 0, size, done: 0, bytes, ended: false }
     }
 
-    /// Goes on to a place, or begins again where it has passed that. `fetch` reads encoded bytes from a place on.
+    /// Goes to a position, from the beginning if it has passed that position. `fetch` reads encoded bytes from a position.
     pub fn seek<E: From<String>>(&mut self, at: usize, mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
         if at < self.done {
             self.decoder.reset()?;
@@ -61,7 +61,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Decodes the next bytes. With the last of them the stream must end, and its checksum, if it has one, be right.
+    /// Decodes the next bytes. After the last one the stream must end, and its checksum, if it has one, must be right.
     pub fn read<E: From<String>>(&mut self, out: &mut [u8], mut fetch: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
         let mut n = 0;
         while n < out.len() {
@@ -77,7 +77,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Decodes as much as there is input for, and says how much that was.
+    /// Decodes as much as the input allows, and returns how much that was.
     fn step<E: From<String>>(&mut self, out: &mut [u8], fetch: &mut impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<usize, E> {
         if self.left.is_empty() && self.read < self.size {
             let n = usize::try_from(self.size - self.read).unwrap_or(INPUT).min(self.input.len());
@@ -113,7 +113,7 @@ mod tests {
         (0..n).map(|i| if i / 1000 % 2 == 0 { rng.u8(..) } else { (i / 77) as u8 }).collect()
     }
 
-    /// Reads a stream in pieces of random lengths, some of which are passed over or read again.
+    /// Reads a stream in pieces of random lengths. Some are skipped, and some are read again.
     fn pieces(encoded: &[u8], want: &[u8], decoder: Box<dyn Decode>, rng: &mut Rng) -> Result<(), String> {
         let mut stream = Stream::new(encoded.len() as u64, want.len(), decoder);
         let mut fetch = |at: u64, out: &mut [u8]| -> Result<(), String> {

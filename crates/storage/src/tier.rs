@@ -1,13 +1,13 @@
 //! Objects that stay in memory while there is room, and go to their store when there is none.
 //!
-//! The tasks of one process that pass intermediates to each other need no disk between them. The tier shares one budget with those tasks: what they
-//! may use is reserved here before they start, and what is left holds objects. When a reservation needs the room, the oldest objects are written to
-//! where they belong. What is only in memory when a process is killed is lost, and is made again. So what took long to make is written behind, with
-//! [`MemoryTier::save`], and stays in memory for its readers.
+//! Tasks of one process need no disk to pass intermediates to each other. The tier shares one budget with those tasks. Their memory is
+//! reserved here before they start, and the rest holds objects. When a reservation needs the room, the oldest objects are written to their
+//! stores. If the process is killed, objects that are only in memory are lost, and are made again. So objects that took long to make are
+//! also written in the background, with [`MemoryTier::save`], and stay in memory for their readers.
 //!
-//! Room that nothing else takes holds decoded chunks of which only a part was wanted, for the next task that wants another part: a halo, or a
-//! region that is smaller than the chunk. They are the first to go, and never more than a part of the budget, as it is not known whether there is
-//! such a task.
+//! The remaining room holds decoded chunks of which a task wanted only a part, for the next task that wants another part: a halo, or a
+//! region that is smaller than the chunk. They are the first to be dropped, and never take more than a part of the budget, because there
+//! may be no such task.
 
 use crate::{StorageError, Store};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Decoded chunks take at most one of so many parts of the budget.
+/// Decoded chunks take at most this fraction of the budget: one divided by this number.
 const DECODED_SHARE: u64 = 4;
 
 /// A budget in bytes for reservations and objects together.
@@ -36,12 +36,12 @@ struct State {
     next: u64,
     held: u64,
     reserved: u64,
-    /// Bytes of [`Spare`]s; they are part of `reserved`.
+    /// Bytes of all [`Spare`]s. They are part of `reserved`.
     spare: u64,
     spilled: u64,
-    /// Bytes of decoded chunks; they are part of `held`.
+    /// Bytes of decoded chunks. They are part of `held`.
     decoded: u64,
-    /// Decoded chunks, and by age, when they were last read.
+    /// Decoded chunks by name, and by the time at which they were last read.
     cached: HashMap<String, (Bytes, u64)>,
     read: BTreeMap<u64, String>,
 }
@@ -49,10 +49,10 @@ struct State {
 struct Object {
     data: Bytes,
     age: u64,
-    /// Where it belongs.
+    /// The store that it belongs to.
     store: Store,
     key: String,
-    /// It is in its store, too.
+    /// It is also in its store.
     saved: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Spare<'t> {
 }
 
 impl Spare<'_> {
-    /// True if a task waits for memory that this is part of: the thread that has it should give it back soon.
+    /// True if a task waits for memory of which this is a part. The thread that holds it should give it back soon.
     pub fn wanted(&self) -> bool {
         self.tier.wanted.load(Ordering::Relaxed)
     }
@@ -87,7 +87,7 @@ impl State {
         }
     }
 
-    /// Forgets decoded chunks, those that were not read for longest first, for as long as `more` says.
+    /// Drops decoded chunks, the least recently read first, as long as `more` says so.
     fn forget(&mut self, more: impl Fn(&State) -> bool) {
         while more(self)
             && let Some(name) = self.read.first_key_value().map(|(_, name)| name.clone())
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// Reserves memory, if decoded chunks are all that is in the way; else they stay.
+    /// Reserves memory if only decoded chunks are in the way. Otherwise they stay.
     fn reserve_beside(&mut self, bytes: u64, budget: u64) -> bool {
         let full = |state: &State, held: u64| state.reserved.saturating_add(held).saturating_add(bytes) > budget;
         let room = !full(self, self.held - self.decoded);
@@ -121,8 +121,8 @@ impl MemoryTier {
         Arc::new(MemoryTier { state: Mutex::default(), budget, wanted: AtomicBool::new(false) })
     }
 
-    /// Reserves memory for a task, writing objects to their stores if there is no room beside them. False if other reservations are in
-    /// the way; the first one always succeeds.
+    /// Reserves memory for a task, and writes objects to their stores if there is no room beside them. False if other reservations are in
+    /// the way. The first reservation always succeeds.
     ///
     /// # Errors
     /// When an object cannot be written.
@@ -135,15 +135,15 @@ impl MemoryTier {
             if refused {
                 return Ok(false);
             }
-            // Counted before the room is made, so that nothing takes it meanwhile.
+            // It is counted before the room is made, so that no other reservation takes the room meanwhile.
             state.reserved = state.reserved.saturating_add(bytes);
         }
         self.spill(|state| state.held > 0 && state.reserved.saturating_add(state.held) > self.budget)?;
         Ok(true)
     }
 
-    /// Reserves memory that a task could use beside its own, if there is room for it without writing an object to its store; until what
-    /// this returns is dropped.
+    /// Reserves memory that a task could use beside its own, if there is room without writing an object to its store. It is released when
+    /// the result is dropped.
     pub fn reserve_spare(&self, bytes: u64) -> Option<Spare<'_>> {
         let mut state = self.state.lock();
         if self.wanted.load(Ordering::Relaxed) || !state.reserve_beside(bytes, self.budget) {
@@ -153,12 +153,12 @@ impl MemoryTier {
         Some(Spare { tier: self, bytes })
     }
 
-    /// As [`MemoryTier::reserve`], but only if no object has to be written to its store for it.
+    /// As [`MemoryTier::reserve`], but only if no object has to be written to its store.
     pub fn reserve_beside(&self, bytes: u64) -> bool {
         self.state.lock().reserve_beside(bytes, self.budget)
     }
 
-    /// Gives a reservation back.
+    /// Releases a reservation.
     pub fn release(&self, bytes: u64) {
         let mut state = self.state.lock();
         state.reserved = state.reserved.saturating_sub(bytes);
@@ -229,7 +229,7 @@ impl MemoryTier {
                 let Some(o) = state.objects.get(url) else { return Ok(()) };
                 (url.clone(), age, (!o.saved).then(|| (o.store.clone(), o.key.clone(), o.data.clone())))
             };
-            // Without the lock: readers find it in memory until it is in its store.
+            // This holds no lock. Readers find the object in memory until it is in its store.
             if let Some((store, key, data)) = &unsaved {
                 store.put(key, &data[..])?;
             }
@@ -241,7 +241,7 @@ impl MemoryTier {
         }
     }
 
-    /// Keeps an object; gives it back if there is no room. An older one of the same name is forgotten either way.
+    /// Keeps an object, or returns it if there is no room. In both cases, an older object of the same name is dropped.
     pub(crate) fn put<'a>(&self, store: &Store, key: &str, data: Cow<'a, [u8]>) -> Result<(), Cow<'a, [u8]>> {
         let url = store.url(key);
         let n = data.len() as u64;
@@ -263,8 +263,8 @@ impl MemoryTier {
         Ok(())
     }
 
-    /// Reserves memory for decoding a chunk of `bytes` bytes that is to be kept, beside `encoded` ones, if nothing else needs it; until
-    /// what this returns is dropped.
+    /// Reserves memory to decode and keep a chunk of `bytes` bytes, beside `encoded` ones, if nothing else needs it. It is released when
+    /// the result is dropped.
     pub(crate) fn room_for(&self, bytes: u64, encoded: u64) -> Option<Spare<'_>> {
         if bytes > self.budget / DECODED_SHARE { None } else { self.reserve_spare(bytes.saturating_add(encoded)) }
     }
@@ -357,7 +357,7 @@ mod tests {
         let tier = MemoryTier::new(1000);
         assert_eq!(tier.reserve(500).ok(), Some(true));
         let Some(spare) = tier.reserve_spare(300) else { unreachable!("there is room") };
-        // Not by one that would not fit without it either.
+        // A task that would not fit anyway does not ask for it.
         assert_eq!((tier.reserve(501).ok(), spare.wanted()), (Some(false), false));
         assert_eq!((tier.reserve(500).ok(), spare.wanted()), (Some(false), true));
         assert!(tier.reserve_spare(1).is_none());

@@ -1,11 +1,11 @@
 //! Who decides where requests go, and with which credentials.
 //!
-//! A pipeline, a plan or an event may be another person's. It says what is computed, and so which buckets are read and written. The person who runs
-//! it decides which server gets the requests, which keys sign them and whether they are signed at all: by the command line, the environment and the
-//! files of the cloud's own tools. So a file's endpoint, profile, account and `anonymous` count only if that person allows them, with `--allow` or
-//! in the environment, or has set the same themselves. Web servers at addresses of this machine and of its link cannot be reached from elsewhere,
-//! and may only be named by that person, too. Nothing else of the storage options leads anywhere: regions, accounts and buckets are checked by
-//! their grammar.
+//! A pipeline, a plan or an event may come from another person. It says what is computed, and so which buckets are read and written. The
+//! person who runs it decides which server gets the requests, which keys sign them and whether they are signed at all: by the command line,
+//! the environment and the files of the cloud's own tools. So a file's endpoint, profile, account and `anonymous` count only if that person
+//! allows them, with `--allow` or in the environment, or has set the same values. Web servers at addresses of this machine and of its link
+//! cannot be reached from elsewhere, and only that person may name them. No other storage option can lead requests elsewhere: regions,
+//! accounts and buckets are checked by their grammar.
 
 use crate::StorageError;
 use chunkwise_types::{StoreOptions, without_secrets};
@@ -15,16 +15,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::LazyLock;
 use url::{Host, Url};
 
-/// What the person allows, as words of [`allow`].
+/// The permissions of the person, in the words of [`allow`].
 const VARIABLE: &str = "CHUNKWISE_ALLOW";
-/// Endpoints alone.
+/// Permissions for endpoints alone.
 const ENDPOINTS: &str = "CHUNKWISE_ENDPOINTS";
 
 #[derive(Default)]
 struct Allowed {
     /// Services that may get signed requests.
     endpoints: BTreeSet<String>,
-    /// Web servers that may be read from, though they are near, or though another one leads there.
+    /// Web servers that may be read from, although they are near or another server redirects to them.
     hosts: BTreeSet<String>,
     profiles: BTreeSet<String>,
     accounts: BTreeSet<String>,
@@ -50,7 +50,7 @@ static ALLOWED: LazyLock<RwLock<Allowed>> = LazyLock::new(|| {
     RwLock::new(allowed)
 });
 
-/// An endpoint as it is compared: its origin and its path.
+/// An endpoint in a form that can be compared: its origin and its path.
 fn plain(endpoint: &str) -> Result<String, String> {
     let bad = || format!("'{}' is no endpoint; write http://HOST[:PORT] or https://HOST[:PORT]", without_secrets(endpoint));
     let url = Url::parse(endpoint).map_err(|_| bad())?;
@@ -66,7 +66,7 @@ fn plain(endpoint: &str) -> Result<String, String> {
     Ok(format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/')))
 }
 
-/// True if a URL is one of these places, or below.
+/// True if a URL is one of these places, or below one.
 fn below(places: &BTreeSet<String>, url: &str) -> bool {
     let Ok(url) = plain(url) else { return false };
     places.iter().any(|a| url.strip_prefix(a.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
@@ -108,7 +108,7 @@ impl Allowed {
 /// ```
 ///
 /// # Errors
-/// When a word, or the environment, says something else; in one sentence.
+/// One sentence, if a word or the environment is not one of these.
 pub fn allow(words: &[String]) -> Result<(), String> {
     let mut allowed = ALLOWED.write();
     if let Some(problem) = &allowed.problem {
@@ -117,16 +117,16 @@ pub fn allow(words: &[String]) -> Result<(), String> {
     words.iter().try_for_each(|word| allowed.add(word))
 }
 
-/// Allows to read from the web server of a URL that the person has named.
+/// Allows reading from the web server of a URL that the person has named.
 pub fn allow_named(url: &str) {
     if let Some(origin) = Url::parse(url).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| u.origin().ascii_serialization())
     {
-        // What is no plain URL is refused when it is opened.
+        // An invalid URL is refused when it is opened.
         let _ = ALLOWED.write().add(&format!("host={origin}"));
     }
 }
 
-/// Allows all that options choose: those of a program that uses this library, which counts as the person who runs it.
+/// Allows everything that these options set. They come from a program that uses this library, which counts as the person who runs it.
 pub(crate) fn allow_options(storage: &std::collections::BTreeMap<String, StoreOptions>) -> Result<(), String> {
     let mut allowed = ALLOWED.write();
     for o in storage.values() {
@@ -137,7 +137,7 @@ pub(crate) fn allow_options(storage: &std::collections::BTreeMap<String, StoreOp
     Ok(())
 }
 
-/// What is allowed, in the words of a command line: for workers, whose environment may be another.
+/// The permissions in the words of a command line: for workers, which may have another environment.
 pub fn allowed() -> Vec<String> {
     let a = ALLOWED.read();
     let words = |kind: &str, names: &BTreeSet<String>| names.iter().map(|n| format!("{kind}={n}")).collect::<Vec<_>>();
@@ -188,7 +188,7 @@ pub(crate) fn check(prefix: &str, o: &StoreOptions) -> Result<(), String> {
         "s3" => (&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "AWS_SKIP_SIGNATURE"),
         "gs" => (&["GOOGLE_BASE_URL"], "GOOGLE_SKIP_SIGNATURE"),
         "az" => (&["AZURE_STORAGE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"], "AZURE_SKIP_SIGNATURE"),
-        // Nothing is signed there.
+        // These requests are not signed.
         _ => return Ok(()),
     };
     if let Some(endpoint) = &o.endpoint {
@@ -223,7 +223,7 @@ pub(crate) fn is_true(text: Option<String>) -> bool {
     text.is_some_and(|t| matches!(t.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
 }
 
-/// Letters and digits at both ends, and what `between` allows besides.
+/// True if a text has letters and digits at both ends, and only these and `between` in the middle.
 fn is_name(text: &str, most: usize, between: &[char]) -> bool {
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     text.len() <= most
@@ -233,10 +233,10 @@ fn is_name(text: &str, most: usize, between: &[char]) -> bool {
         && !text.contains("..")
 }
 
-/// A region becomes a part of a host's name, and of what is signed.
+/// Checks a region, which becomes a part of a host name and of the signed text.
 ///
 /// # Errors
-/// When it is no name.
+/// When it is not a valid name.
 pub(crate) fn check_region(region: &str) -> Result<(), String> {
     let good = is_name(region, 64, &['-', '_']);
     if good { Ok(()) } else { Err(format!("'{region}' is no region; it is a name such as eu-west-1")) }
@@ -247,10 +247,10 @@ fn check_account(account: &str) -> Result<(), String> {
     if good { Ok(()) } else { Err(format!("'{account}' is no storage account; it has letters and digits, 24 at most")) }
 }
 
-/// A bucket or a container becomes a part of a path, or of a host's name; a web server is a host, perhaps with a port.
+/// Checks a bucket or a container, which becomes a part of a path or of a host name, or the host of a web server, which may have a port.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a valid name.
 pub(crate) fn check_bucket(scheme: &str, bucket: &str) -> Result<(), String> {
     match scheme {
         "s3" | "gs" if is_name(bucket, 255, &['-', '_', '.']) => Ok(()),
@@ -267,7 +267,7 @@ pub(crate) fn check_bucket(scheme: &str, bucket: &str) -> Result<(), String> {
     }
 }
 
-/// What an address is that others cannot reach; `None` of all others.
+/// What kind of address this is, if others cannot reach it; `None` for all other addresses.
 fn near(ip: IpAddr) -> Option<&'static str> {
     let v4 = |ip: Ipv4Addr| match ip {
         _ if ip.is_loopback() || ip.is_unspecified() || ip.octets()[0] == 0 => Some("this machine"),
@@ -278,7 +278,7 @@ fn near(ip: IpAddr) -> Option<&'static str> {
         IpAddr::V4(ip) => v4(ip),
         IpAddr::V6(ip) if ip.is_loopback() || ip.is_unspecified() => Some("this machine"),
         IpAddr::V6(ip) => match ip.segments() {
-            // Addresses of version 4 in other clothes.
+            // Addresses of version 4 in the form of version 6.
             [0, 0, 0, 0, 0, 0 | 0xffff, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => v4(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
             [0x2002, a, b, ..] => v4(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
             [a, ..] if a & 0xffc0 == 0xfe80 => Some("the link of this machine"),
@@ -289,7 +289,7 @@ fn near(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Refuses a web server on this machine or its link that the person has not allowed, if its name says so.
+/// Refuses a web server on this machine or its link, if its name says so and the person has not allowed it.
 ///
 /// # Errors
 /// When it does.
@@ -313,17 +313,17 @@ fn not_near(origin: &str, place: &str) -> String {
     denied(&format!("it is an address of {place}"), &format!("host={origin}"))
 }
 
-/// True if the person allows to read from the web server of a URL, wherever it is.
+/// True if the person allows reading from the web server of a URL, wherever it is.
 pub(crate) fn may_read(url: &Url) -> bool {
     ALLOWED.read().host(&url.origin().ascii_serialization())
 }
 
-/// True if the person allows to send signed requests to the server of a URL.
+/// True if the person allows sending signed requests to the server of a URL.
 pub(crate) fn may_sign(url: &Url) -> bool {
     ALLOWED.read().endpoint(&url.origin().ascii_serialization())
 }
 
-/// The addresses of a host. `far`: without those of this machine and its link, which a name may stand for.
+/// The addresses of a host. With `far`, without those of this machine and its link, which a name may stand for.
 ///
 /// # Errors
 /// When it has none.
@@ -341,7 +341,7 @@ pub(crate) fn addresses(host: &str, port: u16, far: bool) -> std::io::Result<Vec
     }
 }
 
-/// For errors: a place in the storage options.
+/// For errors: names a place in the storage options.
 pub(crate) fn at_prefix(prefix: &str) -> impl Fn(String) -> StorageError + '_ {
     move |problem| StorageError::Url { url: without_secrets(prefix), problem }
 }

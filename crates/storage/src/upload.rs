@@ -1,4 +1,4 @@
-//! Chunks on their way to where they are stored: to object stores while the next ones are computed, into files several at a time.
+//! Chunks that are being written: to object stores while the next ones are computed, into files several at a time.
 
 use crate::boxes::Elements;
 use crate::chunks::ArrayIo;
@@ -8,9 +8,10 @@ use crate::remote::Sent;
 use crate::{ChunkWritten, StorageError};
 use std::collections::VecDeque;
 
-/// Chunks that are being written, inside a budget of encoded bytes. `T` goes along with each and comes back when it is written.
+/// Chunks that are being written, within a budget of encoded bytes. A value `T` belongs to each chunk and is returned when the chunk is
+/// written.
 ///
-/// Chunks that are dropped with this are not written, or not all of them.
+/// If this is dropped, chunks that are not written yet may stay unwritten.
 pub struct Uploads<T> {
     sent: VecDeque<(Pending<Sent>, u64, T)>,
     folder: Option<Open<T>>,
@@ -20,7 +21,7 @@ pub struct Uploads<T> {
     puts: u64,
 }
 
-/// A folder whose chunks are being written, and what goes along with them.
+/// A folder whose chunks are being written, and the values that belong to them.
 struct Open<T> {
     io: ArrayIo,
     folder: Folder,
@@ -28,17 +29,17 @@ struct Open<T> {
     tags: Vec<T>,
 }
 
-/// Requests at once at most, however small the chunks are.
+/// The largest number of requests at once, however small the chunks are.
 const MAX_REQUESTS: usize = 128;
 
 impl<T: Clone> Uploads<T> {
-    /// At most `budget` bytes at a time, or one chunk that is larger.
+    /// At most `budget` bytes at a time, or one larger chunk.
     pub fn new(budget: u64) -> Uploads<T> {
         Uploads { sent: VecDeque::new(), folder: None, done: Vec::new(), held: 0, budget, puts: 0 }
     }
 
-    /// Has the chunks that are sent from now on appear together, if they are files: all those of the row of the first one, which must be in a
-    /// folder of their own. Does nothing where that does not hold, or where the folder is there already.
+    /// From now on, chunks appear together if they are files: all chunks of the row of `first`, which must be in a folder of their own.
+    /// This has no effect if they are not, or if the folder exists already.
     ///
     /// # Errors
     /// When the folder cannot be made.
@@ -52,7 +53,7 @@ impl<T: Clone> Uploads<T> {
         Ok(())
     }
 
-    /// Has the chunks that were sent since [`Uploads::begin`] appear, as the next `begin` and [`Uploads::finish`] do.
+    /// Makes the chunks visible that were sent since [`Uploads::begin`]. The next `begin` and [`Uploads::finish`] do the same.
     ///
     /// # Errors
     /// When they cannot.
@@ -64,12 +65,12 @@ impl<T: Clone> Uploads<T> {
         Ok(())
     }
 
-    /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older ones while there is no room. In a
-    /// filesystem the chunk is written when this returns, or at the [`end`](Uploads::end) of its folder. Gives the tag, which comes back
-    /// from [`Uploads::written`] or [`Uploads::finish`] as well.
+    /// Encodes a chunk and starts to write it; see [`ArrayIo::write_chunk`]. Waits for older chunks while there is no room. In a filesystem
+    /// the chunk is written when this returns, or at the [`end`](Uploads::end) of its folder. [`Uploads::written`] or [`Uploads::finish`]
+    /// returns the value that belongs to the chunk.
     ///
     /// # Errors
-    /// Of this chunk or of one that was sent earlier.
+    /// An error of this chunk or of one that was sent earlier.
     pub fn send(
         &mut self,
         io: &ArrayIo,
@@ -95,7 +96,7 @@ impl<T: Clone> Uploads<T> {
                 self.sent.push_back((pending, n, tag.clone()));
             }
             None => {
-                // A file; or it stays in memory instead of going to an object store.
+                // It is a file, or it stays in memory instead of going to an object store.
                 self.puts += u64::from(!io.store().is_remote());
                 self.done.push((tag.clone(), None));
             }
@@ -113,7 +114,7 @@ impl<T: Clone> Uploads<T> {
         Ok(())
     }
 
-    /// The chunks that were written since the last call, with the entity tags that an object store has given them; without waiting.
+    /// The chunks that were written since the last call, with the entity tags of object stores. This does not wait.
     ///
     /// # Errors
     /// When one could not be written.
@@ -124,7 +125,7 @@ impl<T: Clone> Uploads<T> {
         Ok(std::mem::take(&mut self.done))
     }
 
-    /// Waits until all are written, and gives those that no call has given yet.
+    /// Waits until all chunks are written, and returns those that no call has returned yet.
     ///
     /// # Errors
     /// When one could not be written.
@@ -136,7 +137,7 @@ impl<T: Clone> Uploads<T> {
         Ok(std::mem::take(&mut self.done))
     }
 
-    /// The requests that this took so far.
+    /// The number of requests so far.
     pub fn puts(&self) -> u64 {
         self.puts
     }

@@ -1,6 +1,6 @@
-//! Uploads in parts that were left by a process that was killed: they are not visible, and they are paid for until they are aborted.
+//! Multipart uploads of a process that was killed. They are not visible, and have to be paid for until they are aborted.
 //!
-//! S3 can list them. Where it cannot, or the right to list them is missing, a rule of the bucket has to remove them (`docs/storage.md`).
+//! S3 can list them. For other stores, or without the right to list them, a rule of the bucket has to remove them (`docs/storage.md`).
 
 use crate::Store;
 use crate::error::tagged;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// How long a listing may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Pages of a listing that are looked at.
+/// The largest number of pages of a listing that are read.
 const PAGES: usize = 1000;
 
 /// Text of XML without its escapes.
@@ -29,7 +29,7 @@ fn on_page(text: &str) -> Vec<(String, String)> {
 }
 
 impl Store {
-    /// The uploads that are unfinished below this folder, where the store can say that.
+    /// The unfinished uploads below this folder, if the store can list them.
     fn uploads(&self) -> Option<Vec<(String, String)>> {
         let s3 = self.remote.s3.as_ref()?;
         let client =
@@ -58,13 +58,13 @@ impl Store {
                 _ => break,
             }
         }
-        // Some servers do not know prefixes.
+        // Some servers ignore prefixes.
         out.retain(|(key, _)| key.starts_with(&prefix));
         Some(out)
     }
 
-    /// Aborts the uploads in parts that were begun below this folder, and says how many. Nothing is known of where a store cannot list them. A
-    /// caller without the right to abort them leaves them: no run fails for what another one has left.
+    /// Aborts the multipart uploads that were begun below this folder, and returns how many those were. If the store cannot list them, none
+    /// are known. A caller without the right to abort them leaves them: a run must not fail because of another run's remains.
     pub fn abort_uploads(&self) -> u64 {
         let (Some(s3), Some(found)) = (self.remote.s3.as_ref(), self.uploads()) else { return 0 };
         let abort = |(key, id): &(String, String)| {

@@ -1,14 +1,14 @@
 //! The default work directory.
 //!
-//! Intermediates are large, and belong to the person who runs the pipeline. So the default is a folder of that person alone, for large temporary
-//! files: in `$TMPDIR` if that is set, else in `/var/tmp`, which is on a disk where `/tmp` may be memory, and is not emptied when the machine
-//! starts. Caches in a home folder would fill quotas. The folder must be a real one, and its owner's. If it is not, the user is told, and nothing
-//! is written.
+//! Intermediates are large, and belong to the person who runs the pipeline. So the default is a folder of that person alone, for large
+//! temporary files: in `$TMPDIR` if that is set, else in `/var/tmp`. Unlike `/tmp`, `/var/tmp` is always on a disk, and is not emptied when
+//! the machine starts. Caches in a home folder would fill quotas. The folder must be a real one, and belong to the user. Otherwise the user
+//! is told, and nothing is written.
 
 use crate::{Location, StorageError};
 use std::path::{Path, PathBuf};
 
-/// Where large temporary files go.
+/// The folder for large temporary files.
 #[cfg(target_os = "linux")]
 fn temporary() -> PathBuf {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -20,22 +20,23 @@ fn temporary() -> PathBuf {
     }
 }
 
-/// The work directory if none is named.
+/// The work directory if the user names none.
 #[cfg(target_os = "linux")]
 pub fn default_work_dir() -> PathBuf {
     temporary().join(format!("chunkwise-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// The work directory if none is named: elsewhere the folder of temporary files is a user's own.
+/// The work directory if the user names none. On other systems the folder of temporary files belongs to the user.
 #[cfg(not(target_os = "linux"))]
 pub fn default_work_dir() -> PathBuf {
     std::env::temp_dir().join("chunkwise")
 }
 
-/// Makes the default work directory, for its owner alone. Others are their users' affair and are left as they are.
+/// Makes the default work directory, for its owner alone. Other work directories are the responsibility of their users and are left as they
+/// are.
 ///
 /// # Errors
-/// When it is a link or no folder, or another user's.
+/// When it is a link or not a folder, or belongs to another user.
 pub fn prepare_work_dir(at: &Location) -> Result<(), StorageError> {
     let path = default_work_dir();
     let is_default = Location::parse(&path.display().to_string(), None).is_ok_and(|default| default == *at);
@@ -89,7 +90,7 @@ fn prepare(path: &Path, at: &Location) -> Result<(), StorageError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Only its owner may.
+        // Only its owner may do that.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
     }
     Ok(())

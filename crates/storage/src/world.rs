@@ -1,5 +1,5 @@
-//! What this program sees of the world: what time it is, and which process it is on which machine. It is asked here and nowhere else where a
-//! decision depends on it, so that a simulation can put another world in its place.
+//! What this program knows of the world: the time, and which process it is on which machine. If a decision depends on these, they come from
+//! here and from nowhere else, so that a simulation can put another world in their place.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ pub trait World: Send + Sync {
     fn uptime(&self) -> Duration;
     /// Lets time pass.
     fn sleep(&self, time: Duration);
-    /// Where process ids mean something.
+    /// The space in which process ids are unique.
     fn machine(&self) -> String;
     /// The id of this process.
     fn process(&self) -> u32;
     /// When a process of this machine was started, if it runs.
     fn started(&self, process: u32) -> Option<u64>;
-    /// Does something beside this thread, in the same process.
+    /// Does some work on another thread of the same process.
     fn spawn(&self, work: Box<dyn FnOnce() + Send>);
 }
 
@@ -29,7 +29,7 @@ thread_local! {
     static SIMULATED: RefCell<Option<Arc<dyn World>>> = const { RefCell::new(None) };
 }
 
-/// Has this thread live in another world from now on; `None`: in the real one.
+/// Puts this thread into another world from now on, or with `None` back into the real one.
 pub fn simulate(world: Option<Arc<dyn World>>) {
     SIMULATED.with(|w| *w.borrow_mut() = world);
 }
@@ -38,7 +38,7 @@ fn other() -> Option<Arc<dyn World>> {
     SIMULATED.with(|w| w.borrow().clone())
 }
 
-/// True if this thread lives in a simulated world, where things happen one after another.
+/// True if this thread is in a simulated world, where things happen one after another.
 pub(crate) fn is_simulated() -> bool {
     SIMULATED.with(|w| w.borrow().is_some())
 }
@@ -52,39 +52,39 @@ pub fn now() -> u64 {
     other().map_or_else(|| nanoseconds(SystemTime::now()), |w| w.now())
 }
 
-/// A moment, from which on time is counted. Unlike an [`Instant`], it counts while the machine sleeps, too.
+/// A point in time. Unlike with an [`Instant`], time counts while the machine sleeps, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(Duration);
 
 impl Moment {
-    /// This one.
+    /// The present moment.
     pub fn now() -> Moment {
         Moment(other().map_or_else(uptime, |w| w.uptime()))
     }
 
-    /// The time that has passed since.
+    /// The time that has passed since this moment.
     pub fn elapsed(self) -> Duration {
         Moment::now().0.saturating_sub(self.0)
     }
 
-    /// An earlier one.
+    /// An earlier moment.
     #[must_use]
     pub fn before(self, time: Duration) -> Moment {
         Moment(self.0.saturating_sub(time))
     }
 
-    /// A later one.
+    /// A later moment.
     #[must_use]
     pub fn after(self, time: Duration) -> Moment {
         Moment(self.0.saturating_add(time))
     }
 
-    /// As a number, to be kept where several threads look.
+    /// As a number, which threads can share.
     pub fn nanoseconds(self) -> u64 {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// What [`Moment::nanoseconds`] has given.
+    /// From the result of [`Moment::nanoseconds`].
     pub fn from_nanoseconds(n: u64) -> Moment {
         Moment(Duration::from_nanos(n))
     }
@@ -101,7 +101,7 @@ fn uptime() -> Duration {
     started()
 }
 
-/// So much later than the machine was started: [`Moment::before`] may look back a while, also just after that.
+/// Time counts from before the start of the machine, so that [`Moment::before`] can look back even just after the start.
 fn started() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let since = if cfg!(target_os = "linux") { Duration::ZERO } else { START.elapsed() };
@@ -116,16 +116,16 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// Something that is done from time to time, until this is dropped.
+/// Work that is repeated from time to time, until this is dropped.
 pub struct Repeated {
     over: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
 
-/// Calls a function again and again on a thread of its own, the first time after `pause`, until it says no.
+/// Calls a function again and again on a thread of its own, the first time after `pause`, until it returns false.
 ///
 /// # Errors
-/// When there can be no more threads.
+/// When no thread can be started.
 pub fn repeat(pause: Duration, mut call: impl FnMut() -> bool + Send + 'static) -> std::io::Result<Repeated> {
     let over = Arc::new(AtomicBool::new(false));
     let told = over.clone();
@@ -156,7 +156,7 @@ pub fn repeat(pause: Duration, mut call: impl FnMut() -> bool + Send + 'static) 
 }
 
 impl Drop for Repeated {
-    /// Does not wait for a call that is under way.
+    /// Does not wait for a call that is running.
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(thread) = &self.thread {
@@ -165,8 +165,8 @@ impl Drop for Repeated {
     }
 }
 
-/// Where process ids mean something: the name of this machine, this start of it, and the namespace of its process ids. On a filesystem that many
-/// nodes share, or many containers whose processes are all number 1, an id alone says little.
+/// The space in which process ids are unique: the name of this machine, its present boot, and the namespace of its process ids. On a
+/// filesystem that many nodes share, or many containers whose processes all have number 1, an id alone says little.
 pub fn machine() -> String {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = || {
@@ -185,17 +185,17 @@ pub fn process() -> u32 {
     other().map_or_else(std::process::id, |w| w.process())
 }
 
-/// When a process of this machine was started, in the kernel's ticks, as ids are used again; `None` if it does not run, or has ended and was not
-/// waited for yet.
+/// When a process of this machine was started, in ticks of the kernel, because ids are used again. `None` if it does not run, or if it has
+/// ended and its parent has not waited for it yet.
 pub fn process_start(pid: u32) -> Option<u64> {
     if let Some(w) = other() {
         return w.started(pid);
     }
-    // Field 22; the name, field 2, is in brackets and may hold anything.
+    // Field 22. The name, field 2, is in brackets and may contain anything.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    // A process that has ended and was not waited for yet does nothing any more.
+    // A process that has ended does nothing any more, even if its parent has not waited for it yet.
     fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
     fields.nth(18)?.parse().ok()
 }

@@ -20,18 +20,18 @@ pub struct ChunkWritten {
 }
 
 impl ArrayIo {
-    /// Writes one stored chunk (a shard, if the array is sharded) from the elements of its region, clipped to the array. Whole or not
-    /// at all, and always stored, also if every element is the fill value.
+    /// Writes one stored chunk (a shard, if the array is sharded) from the elements of its region, clipped to the array. The chunk is
+    /// written whole or not at all. It is stored even if every element is the fill value.
     ///
     /// # Errors
-    /// When the elements are not those of the chunk, or the store fails.
+    /// When the elements do not fit the chunk, or the store fails.
     pub fn write_chunk(&self, index: &[u64], elements: Elements<'_>) -> Result<ChunkWritten, StorageError> {
         let (written, encoded) = self.encode_chunk(index, elements)?;
         self.0.store.put(&written.key, encoded)?;
         Ok(written)
     }
 
-    /// What is stored of a chunk, and how it is reported.
+    /// The stored bytes of a chunk, and the report about them.
     pub(crate) fn encode_chunk<'e>(&self, index: &[u64], elements: Elements<'e>) -> Result<(ChunkWritten, Cow<'e, [u8]>), StorageError> {
         let inner = &*self.0;
         let key = self.chunk_key(index);
@@ -49,7 +49,7 @@ impl ArrayIo {
         Ok((ChunkWritten { key, bytes, xxh3 }, encoded))
     }
 
-    /// Puts a shard together, one inner chunk after another: beside the elements only the encoded shard is in memory.
+    /// Assembles a shard, one inner chunk after another. Beside the elements, only the encoded shard is in memory.
     fn encode_shard(&self, layout: &ShardLayout, region: &Region, elements: Elements<'_>) -> Result<Vec<u8>, String> {
         let item = self.0.meta.dtype.size();
         let grid = ChunkGrid::regular(&self.0.meta.grid.stored_shape(), &layout.codec.shape);

@@ -1,4 +1,4 @@
-//! Writing an object piece by piece, where it need not fit into memory. It is there as a whole, or not at all.
+//! Writes an object piece by piece, so that it need not fit into memory. It appears as a whole, or not at all.
 
 use crate::{StorageError, Store, local};
 use object_store::{MultipartUpload, ObjectStoreExt};
@@ -7,17 +7,17 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Bytes that are sent at once to an object store, which takes no fewer than 5 MiB before the last.
+/// Bytes that are sent to an object store at once. All parts but the last must have at least 5 MiB.
 const PIECE: usize = 8 << 20;
 
 enum To {
     /// A file that has another name until it is whole.
     File { file: BufWriter<File>, staged: PathBuf, path: PathBuf },
-    /// An object store, with what is not sent yet.
+    /// An object store, with bytes that are not sent yet.
     Object { upload: Option<Box<dyn MultipartUpload>>, held: Vec<u8> },
 }
 
-/// An object that is being written. Nothing of it is left if it is not finished.
+/// An object that is being written. If it is not finished, nothing of it is left.
 pub struct ObjectWriter {
     store: Store,
     key: String,
@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-/// Sends what is held.
+/// Sends the collected bytes.
 fn send(store: &Store, key: &str, upload: &mut Option<Box<dyn MultipartUpload>>, held: &mut Vec<u8>) -> Result<(), StorageError> {
     let upload = match upload {
         Some(upload) => upload,
@@ -129,7 +129,7 @@ mod tests {
         for pieces in [0, 1, 7] {
             let mut writer = store.writer("deep/object").unwrap();
             (0..pieces).for_each(|_| writer.write(&line).unwrap());
-            // It is not there before it is whole, and what was there stays until then.
+            // The object does not exist before it is whole, and the old one stays until then.
             let before = store.size("deep/object").unwrap();
             assert_ne!(before, Some((pieces * line.len()) as u64));
             writer.finish().unwrap();

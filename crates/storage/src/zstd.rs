@@ -1,7 +1,8 @@
 //! Zstd over the elements as they are in memory.
 //!
-//! Format: RFC 8878. A stream says how far back it refers, its window, which is what decoding it takes. Writers of Zarr choose levels and
-//! not windows, so the metadata bounds it; a stream with a larger one is refused where only so much memory was planned for.
+//! Format: RFC 8878. A stream states its window, which is how far back it refers and how much memory decoding takes. Writers of Zarr choose
+//! levels and not windows, so the metadata only bounds the window. A stream with a larger window is refused if memory is planned for no
+//! more.
 
 use crate::stream::{Decode, Step};
 use std::cell::RefCell;
@@ -9,7 +10,7 @@ use zstd::bulk::Decompressor;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 thread_local! {
-    /// The tables of a decoder are larger than many a chunk.
+    /// The tables of a decoder are larger than many chunks.
     static WHOLE: RefCell<Decompressor<'static>> = RefCell::default();
 }
 
@@ -25,7 +26,7 @@ pub(crate) fn decode_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
 
 /// Decompresses `data` into `most` bytes at most.
 pub(crate) fn decode_at_most(data: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    // What it claims may be less, and is never trusted for more.
+    // The size that the stream claims may be smaller. It is not trusted if it is larger.
     let most = Decompressor::upper_bound(data).map_or(most, |claim| claim.min(most));
     let mut out = Vec::new();
     out.try_reserve_exact(most).map_err(|e| e.to_string())?;
@@ -35,15 +36,15 @@ pub(crate) fn decode_at_most(data: &[u8], most: usize) -> Result<Vec<u8>, String
     Ok(out)
 }
 
-/// Decodes a chunk from its beginning on.
+/// Decodes a chunk from its beginning.
 pub(crate) struct Windowed {
     decoder: Decoder<'static>,
-    /// The window that is allowed, as a power of two.
+    /// The largest allowed window, as a power of two.
     log: u32,
 }
 
 impl Windowed {
-    /// A decoder of streams whose window has `log` bits at most.
+    /// A decoder of streams whose window has at most `log` bits.
     pub fn new(log: u32) -> Result<Windowed, String> {
         let mut decoder = Decoder::new().map_err(|e| e.to_string())?;
         decoder.set_parameter(DParameter::WindowLogMax(log)).map_err(|e| e.to_string())?;

@@ -58,7 +58,7 @@ fn arrays() -> Vec<(String, ArrayMeta)> {
     found
 }
 
-/// Bytes that shrink, or do not; the last chunk is left out.
+/// Bytes that are compressible, or with `noise` not. The last chunk is left out.
 fn write(io: &ArrayIo, rng: &mut Rng, noise: bool) -> Vec<u8> {
     let (grid, size) = (io.meta().grid.clone(), io.meta().dtype.size() as usize);
     let data: Vec<u8> =
@@ -114,7 +114,7 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
                 io.read_piece(region, &mut cursor, &mut out).unwrap();
                 assert!(out == expected(&data, region, size), "{url}: {region}");
             };
-            // In order, in bands that are not those of the blocks.
+            // In order, in bands whose borders are not those of the blocks.
             let mut start = 0;
             while start < SHAPE[0] * SHAPE[1] {
                 let rows = (1 + rng.u64(..7)).min(SHAPE[1] - start % SHAPE[1]);
@@ -165,7 +165,7 @@ fn checked(folder: &tempfile::TempDir) -> (ArrayIo, Vec<u8>) {
 fn a_stream_is_read_once_in_order_and_says_what_is_wrong_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let (io, data) = checked(&folder);
-    // At the edge of the array: what of the chunk lies beyond it is read, too, and the checksum behind that.
+    // At the edge of the array, the part of the chunk beyond it is read, too, and the checksum after that.
     for index in [[0, 0, 0], [0, 0, 1], [2, 0, 0]] {
         let chunk = io.meta().grid.region(&index);
         let key = io.chunk_key(&index);
@@ -210,7 +210,7 @@ fn a_stream_with_a_wider_window_than_its_level_has_is_refused_and_a_whole_chunk_
     assert!(out == elements);
 }
 
-/// A damaged header must not make a reader ask for the memory that it claims: that ends the process.
+/// If a damaged header made a reader allocate the memory that it claims, the process would end.
 #[test]
 fn a_size_that_no_machine_has_is_an_error() {
     // One frame with a size of eight bytes, of one segment.
@@ -247,13 +247,13 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
         for k in 0..60 {
             let mut data = whole.to_vec();
             for _ in 0..1 + rng.u64(..3) {
-                // Mostly in the header and the list of blocks.
+                // Usually in the header and the list of blocks.
                 let most = if rng.u64(..2) == 0 { data.len().min(80) } else { data.len() };
                 let k = rng.usize(..most);
                 data[k] = [0, 0xFF, 0x7F, data[k].wrapping_add(1), rng.u8(..)][rng.usize(..5)];
             }
             store.put(&key, data).unwrap();
-            // Not every change can be seen: chunks have no checksum of their own.
+            // Not every change can be noticed, because chunks have no checksum of their own.
             let _ = io.read_piece(&region, &mut Cursor::new(false, k % 2 == 0), &mut out);
         }
         for len in [0, 1, 15, 16, 20, whole.len() / 2, whole.len() - 1] {
@@ -291,7 +291,7 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
             // Tasks and intermediates have precedence.
             assert!(tier.reserve(budget).unwrap());
             assert!(read(6));
-            // What was refused gives nothing back.
+            // A refused reservation releases nothing.
             assert!(tier.reserve_spare(budget).is_none() && tier.reserve_spare(1).is_none());
             tier.release(budget);
             let spare = tier.reserve_spare(budget);
@@ -331,7 +331,7 @@ fn how_arrays_can_be_read_is_told_from_their_metadata() {
     }
 }
 
-/// Chunks that are never held as a whole but in memory that nothing else needs.
+/// Such chunks are held as a whole only in memory that nothing else needs.
 #[test]
 fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,7 +348,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
     })
     .unwrap();
     let at = Location::parse(&folder.path().display().to_string(), None).unwrap();
-    // Encoded, it has many times the bytes that are read at a time.
+    // Its encoded size is many times the number of bytes that are read at a time.
     let mut rng = Rng::with_seed(6);
     let data: Vec<u8> = (0..n).map(|k| if k % 16 == 0 { rng.u8(..) } else { (k / 1000 % 251) as u8 }).collect();
     for codec in ["zstd", "gzip"] {
@@ -358,7 +358,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
         let io = ArrayIo::new(&at, &meta).unwrap();
         io.write_chunk(&[0], Elements { data: &data, shape: &[n], start: &[0] }).unwrap();
         let stored = io.store().size("c/0").unwrap().unwrap();
-        // Just a quarter of the budget may be decoded chunks.
+        // Decoded chunks may take exactly a quarter of the budget.
         for (budget, again) in [(4 * n, false), (4 * n - 4, true), (n / 2, true)] {
             let io = ArrayIo::cached(&at, &meta, &MemoryTier::new(budget)).unwrap();
             let read = |start: u64, length: u64| {
@@ -372,7 +372,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
             assert_eq!(read(n - 5000, 5000), if again { stored } else { 0 }, "{codec}, {budget}");
             assert_eq!(read(0, n), stored, "a whole chunk is decoded into place");
         }
-        // What is damaged behind the elements is seen when the last of them are wanted, and the chunk may be absent.
+        // Damage after the elements is noticed when the last of them are wanted. The chunk may also be absent.
         let path = folder.path().join("c/0");
         let mut damaged = std::fs::read(&path).unwrap();
         *damaged.last_mut().unwrap() ^= 1;

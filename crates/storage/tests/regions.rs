@@ -91,7 +91,7 @@ fn what_was_written_is_read_whatever_the_region() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// A shard with so many chunks that its index is read in parts, and a raw chunk with so long rows that they are read one by one.
+/// A shard with so many chunks that its index is read in parts, and a raw chunk with such long rows that they are read one by one.
 #[test]
 fn large_indices_and_long_rows() {
     let folder = std::env::temp_dir().join(format!("chunkwise-large-{}", std::process::id()));
@@ -147,7 +147,7 @@ fn damage_is_found() {
             store.put(&key, &whole[..len]).unwrap();
             let region = meta.grid.region(&[0, 0]);
             let mut out = vec![0; region.volume() as usize * 2];
-            // The last bytes of a gzip stream are its own checksum, which a reader need not look at to have all elements.
+            // The last bytes of a gzip stream are its own checksum, which a reader does not need in order to have all elements.
             let read = io.read_region(&region, &mut out);
             assert!(read.is_err(), "{len} of {} bytes of {array:?}", whole.len());
         }

@@ -45,16 +45,16 @@ fn reservations_push_the_oldest_objects_out() {
     assert!(tier.reserve(400).unwrap());
     let stored: Vec<String> = plain.list("").unwrap().into_iter().map(|(k, _)| k).collect();
     assert_eq!(stored, ["0"]);
-    // Another reservation that does not fit beside the first has to wait, and pushes nothing out.
+    // Another reservation that does not fit beside the first one has to wait, and does not push out any object.
     assert!(!tier.reserve(601).unwrap());
     assert_eq!(plain.list("").unwrap().len(), 1);
     assert!(tier.reserve(600).unwrap());
     assert_eq!(plain.list("").unwrap().len(), 3);
-    // No room beside the reservations: straight to the store.
+    // There is no room beside the reservations, so it goes straight to the store.
     store.put("3", vec![3; 1]).unwrap();
     assert_eq!(plain.get("3").unwrap().unwrap(), vec![3]);
     tier.release(1000);
-    // A first reservation succeeds whatever its size.
+    // The first reservation always succeeds, whatever its size.
     assert!(tier.reserve(5000).unwrap());
     for k in 0..4u8 {
         assert_eq!(store.get(&k.to_string()).unwrap().unwrap()[0], k);

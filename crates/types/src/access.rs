@@ -1,4 +1,5 @@
-//! How tasks may read the chunks of a stored array: the storage layer finds it out, a plan says it, and the memory of a task is projected from it.
+//! How tasks may read the chunks of a stored array. The storage layer finds it out, a plan carries it, and the memory of a task is
+//! projected from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ impl ArrayAccess {
         *self == ArrayAccess::default()
     }
 
-    /// True if tasks that are planned for this can read an array that is `found` to be read like that, in the memory that they are planned with.
+    /// True if tasks that are planned for this access can read an array of access `found` within their planned memory.
     pub fn covers(self, found: ArrayAccess) -> bool {
         match (self, found) {
             (ArrayAccess::Stream { kept: said }, ArrayAccess::Stream { kept }) => kept <= said,
@@ -67,7 +68,7 @@ impl ArrayAccess {
         }
     }
 
-    /// Bytes that the decoder of a whole chunk takes beside it and its encoded bytes, if they are many.
+    /// Bytes that the decoder of a whole chunk takes beside the chunk and its encoded bytes, if they are many.
     pub fn scratch(self) -> u64 {
         match self {
             ArrayAccess::Whole { scratch, .. } => scratch,
@@ -75,7 +76,7 @@ impl ArrayAccess {
         }
     }
 
-    /// True if an encoded chunk is decoded right into its place.
+    /// True if an encoded chunk is decoded directly into its destination.
     pub fn in_place(self) -> bool {
         match self {
             ArrayAccess::Whole { in_place, .. } => in_place,
@@ -97,23 +98,24 @@ impl fmt::Display for ArrayAccess {
     }
 }
 
-/// What decodes chunks from their beginning on keeps beside a window: tables, a block of its output, and what is read of a file at a time.
+/// Memory of a stream decoder beside its window: tables, a block of output, and the bytes that are read of a file at a time.
 pub const STREAM_TABLES: u64 = 1 << 20;
 
-/// Chunks in files of more decoded bytes than this are decoded from their beginning on where their codec can do that, whatever is wanted
-/// of them, and are never held as a whole.
+/// Chunks in files with more decoded bytes than this are always decoded from their beginning, if their codec can do that, and are never
+/// held as a whole. It does not matter which part of them is wanted.
 pub const LARGE_CHUNK: u64 = 64 << 20;
 
-/// Blocks of Blosc that are at most so large are decoded one by one. What versions of C-Blosc choose by themselves is not larger.
+/// Blosc blocks of at most this size are decoded one by one. Blocks that a version of C-Blosc chooses by itself are not larger.
 pub const BLOSC_LARGEST: u64 = 2 << 20;
 
-/// Buffers of Blosc with at most so many blocks are decoded block by block: where each is must be kept.
+/// Blosc buffers with at most this many blocks are decoded block by block, because the position of each block has to be kept.
 pub const BLOSC_MOST: u64 = 1 << 19;
 
-/// Blocks that Blosc chooses by itself are not larger than this, and are in the allowance of every task.
+/// Blocks that Blosc chooses by itself are not larger than this. They are part of the allowance of every task.
 const USUAL_BLOCK: u64 = 1 << 20;
 
-/// Bytes that Blosc takes beside a chunk of `chunk` bytes to decode it, if it was asked for blocks of `block` bytes: three of them.
+/// Bytes that Blosc takes beside a chunk of `chunk` bytes to decode it, if the encoder was told to use blocks of `block` bytes: three
+/// blocks.
 ///
 /// ```
 /// assert_eq!(chunkwise_types::blosc_scratch(8 << 20, 32 << 20), 24 << 20);

@@ -86,7 +86,7 @@ impl DType {
         matches!(self.kind(), DTypeKind::Signed | DTypeKind::Unsigned)
     }
 
-    /// The least and the greatest value of an integer dtype.
+    /// The smallest and the largest value of an integer dtype.
     ///
     /// ```
     /// use chunkwise_types::DType;
@@ -127,7 +127,7 @@ impl DType {
         }
     }
 
-    /// The dtype of the real and imaginary parts; a real dtype is its own.
+    /// The dtype of the real and imaginary parts. For a real dtype, it is the dtype itself.
     pub const fn real(self) -> DType {
         match self {
             DType::Complex64 => DType::Float32,
@@ -145,7 +145,7 @@ impl DType {
         }
     }
 
-    /// The dtype in which two array operands meet.
+    /// The dtype of the result of two array operands.
     ///
     /// Within a kind it is the table of the Array API standard; across kinds, which the standard leaves undefined, it
     /// is NumPy 2's (`int32 + float32 → float64`). Bool with a numeric dtype gives the numeric dtype. `None` is
@@ -199,7 +199,7 @@ impl DType {
         })
     }
 
-    /// The dtype that a function of real numbers such as `sqrt` computes in: NumPy's choice for integers.
+    /// The dtype in which functions of real numbers, such as `sqrt`, are computed: NumPy's choice for integers.
     pub const fn to_inexact(self) -> DType {
         match self {
             DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128 => self,

@@ -135,7 +135,7 @@ impl AxisChunks {
         }
     }
 
-    /// True if these are chunks of at least 1 that make up an axis of length `len`.
+    /// True if these chunks have a length of at least 1 and make up an axis of length `len`.
     pub fn cuts(&self, len: u64) -> bool {
         ChunkGrid(vec![self.clone()]).check(&[len]).is_ok()
     }
@@ -159,7 +159,7 @@ impl ChunkGrid {
         ChunkGrid(shape.iter().zip(chunk).map(|(&n, &c)| AxisChunks::regular(n, c)).collect())
     }
 
-    /// One chunk for all of it.
+    /// A single chunk that holds the whole array.
     pub fn single(shape: &[u64]) -> Self {
         Self::regular(shape, shape)
     }
@@ -169,7 +169,7 @@ impl ChunkGrid {
         self.0.len()
     }
 
-    /// The lengths of a stored chunk: chunks at the edge are padded to it.
+    /// The lengths of a stored chunk. Chunks at the edge are padded to these lengths.
     pub fn stored_shape(&self) -> Vec<u64> {
         let stored = |a: &AxisChunks| match a {
             AxisChunks::Regular { size, .. } => *size,

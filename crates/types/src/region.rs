@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
-/// A number for each axis, of up to four axes without an allocation: planning and tasks make regions by the thousand.
+/// A number for each axis. Up to four axes need no allocation, because planning and tasks make regions by the thousand.
 pub type PerAxis = SmallVec<[u64; 4]>;
 
-/// A half-open box: `start[i] .. start[i] + shape[i]` on every axis.
+/// A rectangular part of an array, half open: `start[i] .. start[i] + shape[i]` on every axis.
 ///
 /// ```
 /// use chunkwise_types::Region;
@@ -62,7 +62,7 @@ impl Region {
         Region { start, shape }
     }
 
-    /// All of an array.
+    /// The region that holds all of an array.
     pub fn full(shape: &[u64]) -> Self {
         Region { start: smallvec![0; shape.len()], shape: shape.into() }
     }
@@ -87,7 +87,7 @@ impl Region {
         self.start[axis] + self.shape[axis]
     }
 
-    /// The common part, `None` if there is none.
+    /// The region that both have in common; `None` if there is none.
     pub fn intersect(&self, other: &Region) -> Option<Region> {
         let mut out = self.clone();
         for i in 0..self.rank() {
@@ -120,7 +120,7 @@ impl Region {
         other.is_empty() || (0..self.rank()).all(|i| self.start[i] <= other.start[i] && other.end(i) <= self.end(i))
     }
 
-    /// This region with its start counted from `origin`'s start.
+    /// This region in coordinates whose origin is the start of `origin`.
     pub fn relative_to(&self, origin: &Region) -> Region {
         let start = self.start.iter().zip(&origin.start).map(|(a, b)| a - b).collect();
         Region { start, shape: self.shape.clone() }

@@ -80,7 +80,7 @@ mod float_text {
     }
 }
 
-/// As it would be written in an expression.
+/// Prints the scalar as it would be written in an expression.
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         fn float(v: f64) -> String {
@@ -98,7 +98,7 @@ impl std::fmt::Display for Scalar {
 }
 
 impl Scalar {
-    /// The dtype that the scalar has by itself: bool, int64, float64 or complex128.
+    /// The dtype of the scalar if it meets no array: bool, int64, float64 or complex128.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -109,7 +109,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype in which this scalar meets an array of dtype `array` (NumPy 2's rule for Python scalars).
+    /// The dtype of the result if this scalar meets an array of dtype `array` (NumPy 2's rule for Python scalars).
     pub fn dtype_with(self, array: DType) -> DType {
         let kind = match self {
             Scalar::Bool(_) => DTypeKind::Bool,
@@ -130,8 +130,8 @@ impl Scalar {
 
     /// True if an array of this dtype can hold the value.
     ///
-    /// Integers hold whole numbers in their range and bool holds 0 and 1, however they are written. Floats hold every real number,
-    /// rounded: one beyond their range becomes infinite, as in NumPy. Only complex dtypes hold complex numbers.
+    /// Integers hold whole numbers in their range, and bool holds 0 and 1, however they are written. Floats hold every real number,
+    /// rounded. A number beyond their range becomes infinite, as in NumPy. Only complex dtypes hold complex numbers.
     ///
     /// ```
     /// use chunkwise_types::{DType, Scalar};

@@ -1,4 +1,4 @@
-//! How object stores are reached: what a pipeline or a plan may say of it.
+//! How object stores are reached: the options that a pipeline or a plan may set.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,12 +54,12 @@ pub struct StoreOptions {
 /// The URL schemes of object stores.
 pub const STORE_SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
-/// True if the URL is of an object store, where requests take long and many should be under way.
+/// True if the URL is of an object store. Requests take long there, so many should be in flight.
 pub fn is_remote(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, _)| STORE_SCHEMES.contains(&scheme))
 }
 
-/// What to say of a field that looks like a secret; `None` if it does not.
+/// An error text for a field that looks like a secret; `None` if it does not.
 pub fn secret_field(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let looks = ["secret", "token", "password", "passwd", "credential", "access_key", "account_key", "accesskey", "sas", "api_key"];
@@ -71,7 +71,7 @@ pub fn secret_field(name: &str) -> Option<String> {
     })
 }
 
-/// A URL as it may be shown: without its user, password, query and fragment.
+/// A URL in a form that may be shown: without its user, password, query and fragment.
 pub fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(s, r)| (s, r));
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 @pytest.mark.parametrize("invoke", ["sync", "async"])
 def test_on_lambda_the_same_bytes(case, function, reference, invoke):
-    """Nothing: the same bytes as on one thread, whole by their checksums, within the memory, and no intermediate is left."""
+    """Nothing: the same bytes as on one thread, the checksums are right, memory stays within the limit, and no intermediate is left."""
     c = case()
     with c.run(function, options=[f"invoke={invoke}", "poll=0.3"], report=True) as run:
         run.ok()
@@ -224,7 +224,7 @@ def test_a_task_that_holds_up_others(case, aws, program, proxy, single):
 
 
 def test_on_lambda_functions_that_die(case, aws, program, tmp_path, single):
-    """Workers are killed (signal 9): that is what is said, and their tasks are run by others."""
+    """Workers are killed (signal 9): the message says so, and other workers run their tasks."""
     c = case(single=True)
     (tmp_path / "failures").mkdir()
     for k in range(3):
@@ -239,7 +239,7 @@ def test_on_lambda_functions_that_die(case, aws, program, tmp_path, single):
 
 
 def test_on_lambda_a_program_that_ends_at_once(case, aws, program):
-    """The program of the workers is missing, ends at once, or is another one: the run stops and says so."""
+    """The program of the workers is missing, ends at once, or is a wrong one: the run stops and says so."""
     c = case(single=True)
     for name, wrapper, said in [("ends", "exit 7", "code 7"), ("missing", "exec /nonexistent", "code 127")]:
         with Function(aws, name, program, [f"s3://{BUCKET}"], wrapper=f"#!/bin/sh\n{wrapper}\n") as f, c.run(f, "--retries", "1") as run:
@@ -264,7 +264,7 @@ def test_on_lambda_two_drivers(case, aws, program, proxy, single):
 
 
 def test_on_lambda_without_network(case, aws, program, tmp_path, single):
-    """A worker has no network: it cannot read, and says so or ends; its tasks are run by others."""
+    """A worker has no network: it cannot read, and says so or ends; other workers run its tasks."""
     c = case(single=True)
     once = tmp_path / "once"
     with Function(aws, "alone", program, [f"s3://{BUCKET}"], wrapper=WITHOUT_NETWORK, timeout=5, CHUNKWISE_TEST_ONCE=str(once)) as f:
@@ -314,7 +314,7 @@ class Kept:
 
 
 def test_on_lambda_out_of_memory(case, aws, program, function):
-    """The kernel kills a worker for its memory: that is said, with the projection beside it; the task is tried once more, alone; with more memory the run goes on."""
+    """The kernel kills a worker for its memory: the message says so, with the projection; the task is tried once more, alone; with more memory the run goes on."""
     c = case(single=True, side=800)
     group = memory_group(14 << 20)
     variables = {"CHUNKWISE_TEST_CGROUP": str(group)}
@@ -335,7 +335,7 @@ def test_on_lambda_out_of_memory(case, aws, program, function):
 
 
 def test_on_lambda_throttled(case, aws, program, reference):
-    """The engine refuses more than two invocations at once: the driver comes down to what is possible, and no task is failed for it."""
+    """The engine refuses more than two invocations at once: the driver reduces the number of invocations, and no task fails because of it."""
     c = case()
     with Function(aws, "two", program, [f"s3://{BUCKET}"], reserved=2) as f:
         with c.run(f, options=["concurrency=12"]) as run:
@@ -355,7 +355,7 @@ def test_on_lambda_always_throttled(case, aws, program):
 
 
 def test_on_lambda_lost_answers(case, function, proxy, reference):
-    """The connection is cut after the work is done, and the answer lost: the reports in storage count, and nothing is run again."""
+    """The connection is cut after the work is done, and the answer is lost: the reports in storage count, and nothing is run again."""
     c = case()
     rule = proxy.rule(method="POST", path="/invocations", drop_after=0, times=5)
     with c.run(function, env={"AWS_ENDPOINT_URL_LAMBDA": proxy.url}) as run:
@@ -426,7 +426,7 @@ def tasks(stage):
 
 
 def test_on_lambda_time_is_up(case, aws, program, proxy, single):
-    """An invocation has more to do than it has time for: it hands back what is left, and that is run by another one."""
+    """An invocation has more to do than it has time for: it hands back the remaining tasks, and another invocation runs them."""
     c = case(single=True)
     proxy.latency = 0.25
     with Function(aws, "hurried", program, [f"s3://{BUCKET}"], timeout=4, s3=proxy.url) as f:
@@ -454,7 +454,7 @@ def test_on_lambda_interrupted(case, aws, program, proxy, reference, function, n
 
 
 def test_on_lambda_options(case, function):
-    """Options are wrong, or a pipeline names a program: the run stops before it starts, and says what there is."""
+    """Options are wrong, or a pipeline names a program: the run is refused before it starts, with the valid options."""
     c = case(single=True)
     chunkwise("run", c.plan, "--executor", "lambda", env=function.env).failed("--function")
     chunkwise("run", c.plan, "--function", "chunkwise", "--executor-option", "mem=1", env=function.env).failed("no option 'mem'", "concurrency")

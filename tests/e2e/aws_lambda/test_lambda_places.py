@@ -14,7 +14,7 @@ from services.servers import stored
 
 
 def test_on_lambda_an_output_that_is_an_input(case, function):
-    """An output is the input by another name, and is to be overwritten: the run stops before it touches anything."""
+    """An output is the input under another name, and is to be overwritten: the run stops before it touches anything."""
     c = case(single=True, side=60)
     before = stored(c.store, f"{c.prefix}/in.zarr")
     plan = json.loads(c.plan.read_text())
@@ -52,7 +52,7 @@ def test_on_lambda_another_run_with_the_same_output(case, aws, program, proxy, s
 
 
 def test_on_lambda_what_a_killed_run_has_left(case, aws, program, proxy):
-    """The driver is killed, and `clean` is called: what the run has left in the work directory goes, and nothing else; a run that runs stays."""
+    """The driver is killed, and `clean` is called: the remains of the run in the work directory are removed, and nothing else; a run that is running stays."""
     c = case()
     work = f"{c.prefix}/work"
     rule = proxy.rule(method="GET", path=f"{BUCKET}/in.zarr/c/30/", hang=True)
@@ -74,7 +74,7 @@ def test_on_lambda_what_a_killed_run_has_left(case, aws, program, proxy):
 
 
 def test_on_lambda_a_pipeline_that_leads_keys_away(case, function, tmp_path):
-    """A pipeline or plan sends what it writes to a server of its own choice, or with other keys: it is refused, and that server sees nothing."""
+    """A pipeline or plan sends its output to a server of its own choice, or with other keys: it is refused, and that server sees nothing."""
     c = case(single=True)
     plan = json.loads(c.plan.read_text())
     (tmp_path / "b").mkdir()

@@ -16,7 +16,7 @@ pub(super) const LETTER: (i32, i32) = (9, 15);
 pub(super) const INK: Rgb = [38, 38, 38];
 pub(super) const FAINT: Rgb = [226, 226, 226];
 
-/// Where text stands relative to its point.
+/// The position of text relative to its point.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     Left,
@@ -64,7 +64,7 @@ impl Canvas {
         }
     }
 
-    /// Lays a colour over a pixel; `part` says how much of it, from 0 to 1.
+    /// Lays a colour over a pixel. `part` is its opacity, from 0 to 1.
     pub fn blend(&mut self, x: i32, y: i32, colour: Rgb, part: f64) {
         if let Some(i) = self.place(x, y) {
             for (p, c) in self.pixels[i..i + 3].iter_mut().zip(colour) {
@@ -97,7 +97,7 @@ impl Canvas {
         let inside = |v: f64, from: i32, len: i32| (v as i32).clamp(from, from + len - 1);
         let (left, right) = (inside(x0.min(x1) - 2.0, clip.0, clip.2), inside(x0.max(x1) + 2.0, clip.0, clip.2));
         for x in left..=right {
-            // Of a long line, only the rows that it passes near this column.
+            // For a long line, only the rows near this column.
             let (a, b) = if dx.abs() < 1e-9 {
                 (y0.min(y1), y0.max(y1))
             } else {
@@ -115,7 +115,7 @@ impl Canvas {
     }
 
     fn write(&mut self, text: &str, x: i32, y: i32, place: Place, font: &MonoFont<'_>) {
-        // The fonts know Latin-1; anything else is a question mark.
+        // The fonts contain Latin-1. Any other character becomes a question mark.
         let style = MonoTextStyle::new(font, Rgb888::new(INK[0], INK[1], INK[2]));
         let alignment = match place {
             Place::Left => Alignment::Left,

@@ -1,4 +1,4 @@
-//! Values as colours.
+//! Maps values to colours.
 
 use colorgrad::Gradient;
 
@@ -7,7 +7,7 @@ pub(super) type Rgb = [u8; 3];
 /// The names of the colour scales.
 pub(crate) const SCALES: &[&str] = &["auto", "viridis", "magma", "cividis", "turbo", "greys", "blue-red"];
 
-/// What an element without a value looks like: a grey that no scale has.
+/// The colour of an element without a value: a grey that no scale contains.
 pub(super) const MISSING: Rgb = [214, 208, 198];
 
 /// A range of values with a colour for each.
@@ -18,7 +18,7 @@ pub(super) struct Scale {
     table: Vec<Rgb>,
 }
 
-/// The value below which a part of the values lies.
+/// The value below which this fraction of the values lies.
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     let at = part * (sorted.len().saturating_sub(1)) as f64;
     let (i, f) = (at.floor() as usize, at.fract());
@@ -27,7 +27,7 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     a + (b - a) * f
 }
 
-/// The range of values that is shown: all of them, or without the 2 % at either end.
+/// The range of values that is shown: all of them, or all without the 2 % at either end.
 pub(super) fn range(values: &[f64], robust: bool) -> Option<(f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -36,7 +36,7 @@ pub(super) fn range(values: &[f64], robust: bool) -> Option<(f64, f64)> {
 }
 
 impl Scale {
-    /// A named scale. `auto` is blue to red around zero where there is much on both sides of it and no range was asked for.
+    /// A named scale. `auto` is blue to red around zero if many values lie on both sides of it and no range was chosen.
     pub fn new(name: &str, (low, high): (f64, f64), chosen: bool) -> Scale {
         let (mut low, mut high) = (low, high);
         let both = low < 0.0 && high > 0.0 && low.abs().min(high) >= 0.2 * low.abs().max(high);
@@ -60,7 +60,7 @@ impl Scale {
         Scale { low, high, table: (0..256u16).map(|i| at(f32::from(i) / 255.0)).collect() }
     }
 
-    /// Where a value lies in the range, from 0 to 1.
+    /// The position of a value in the range, from 0 to 1.
     pub fn position(&self, value: f64) -> Option<f64> {
         if value.is_nan() {
             return None;
@@ -75,7 +75,7 @@ impl Scale {
         self.table.get(i).copied().unwrap_or(MISSING)
     }
 
-    /// The colour of a value, if it is one.
+    /// The colour of a value; `None` for NaN.
     pub fn of(&self, value: f64) -> Option<Rgb> {
         self.position(value).map(|p| self.at(p))
     }

@@ -1,11 +1,11 @@
-//! The pictures: a map of colours with its bar, and a line with the band between the least and the greatest.
+//! Draws pictures: a map of colours with its bar, and a line with a band from minimum to maximum.
 
 use super::canvas::{Canvas, FAINT, INK, LETTER, Place};
 use super::colours::{MISSING, Rgb, Scale};
 use super::labels::{Axis, Written, round_numbers};
 use super::sample::Cells;
 
-/// Pixels that the data may take.
+/// The largest size of the data in pixels.
 const AREA: (u64, u64) = (960, 640);
 const LINE: (i32, i32) = (920, 400);
 const MARGIN: i32 = 18;
@@ -24,11 +24,11 @@ pub(super) struct Subject<'a> {
     /// The dimensions that are drawn; the vertical one first.
     pub axes: &'a [Axis],
     pub scale: &'a Scale,
-    /// How values are written.
+    /// How values are printed.
     pub written: &'a Written,
 }
 
-/// How many rows and columns a picture of a slice of this shape can show.
+/// The largest number of rows and columns that a picture of a slice of this shape can show.
 pub(super) fn most(shape: &[u64]) -> [u64; 2] {
     match shape {
         [_] => [1, LINE.0 as u64],
@@ -40,7 +40,7 @@ pub(super) fn most(shape: &[u64]) -> [u64; 2] {
     }
 }
 
-/// True if both axes may have the same scale without one of them becoming a thread.
+/// True if both axes can have the same scale without one of them becoming too thin.
 fn comparable(rows: u64, columns: u64) -> bool {
     let ratio = columns as f64 / rows as f64;
     (0.2..6.0).contains(&ratio)
@@ -50,7 +50,7 @@ fn widest(labels: &[(f64, String)]) -> i32 {
     labels.iter().map(|(_, t)| t.chars().count() as i32).max().unwrap_or(0) * LETTER.0
 }
 
-/// At most so many letters.
+/// Cuts a text to at most `most` letters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most { text.to_string() } else { text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect() }
 }
@@ -78,7 +78,7 @@ fn horizontal(canvas: &mut Canvas, axis: &Axis, left: i32, bottom: i32, width: i
     canvas.text(&axis.title, left + width / 2, bottom + 38, Place::Centre);
 }
 
-/// A slice of two dimensions.
+/// Draws a slice of two dimensions.
 pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
     let [vertical, across] = subject.axes else { return None };
     let (rows, columns) = (subject.cells.rows as u64, subject.cells.columns as u64);
@@ -119,7 +119,7 @@ pub(super) fn map(subject: &Subject<'_>) -> Option<Canvas> {
     Some(canvas)
 }
 
-/// Round numbers along the bar, and its two ends; each as its distance from the lower end, from 0 to 1.
+/// Round numbers along the bar, and its two ends. Each has its distance from the lower end, from 0 to 1.
 fn bar_marks(scale: &Scale, height: i32, written: &Written) -> Vec<(f64, String)> {
     let gap = f64::from(LETTER.1 + 2) / f64::from(height.max(1));
     let mut out = vec![(0.0, written.text(scale.low)), (1.0, written.text(scale.high))];
@@ -145,7 +145,7 @@ fn bar(canvas: &mut Canvas, scale: &Scale, marks: &[(f64, String)], left: i32, h
     }
 }
 
-/// A slice of one dimension.
+/// Draws a slice of one dimension.
 pub(super) fn line(subject: &Subject<'_>) -> Option<Canvas> {
     let [axis] = subject.axes else { return None };
     let (cells, (width, height)) = (subject.cells, LINE);

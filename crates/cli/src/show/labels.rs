@@ -7,7 +7,7 @@ use chunkwise::ops::calendar::{DateTime, decode};
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Values as Stored, open_array, read_small};
 use chunkwise::{DType, types::Region};
 
-/// Elements of a coordinate that is read, at most.
+/// The largest coordinate that is read, in elements.
 const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// A number with as many digits as people want to read.
@@ -31,14 +31,14 @@ pub(super) fn number(v: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// How the values of an array are written: numbers, or dates where they are times.
+/// How the values of an array are printed: as numbers, or as dates if they are times.
 pub(super) struct Written {
-    /// Units, calendar, and whether the time of day is of interest.
+    /// Units, calendar, and whether the time of day matters.
     time: Option<(String, String, bool)>,
 }
 
 impl Written {
-    /// The values of an array, which lie between these.
+    /// For the values of an array, which lie between these bounds.
     pub fn new(meta: &ArrayMeta, low: f64, high: f64) -> Written {
         let text = |key: &str| meta.attributes.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_string();
         let (units, calendar) = (text("units"), text("calendar"));
@@ -54,7 +54,7 @@ impl Written {
         self.time.is_some()
     }
 
-    /// A value.
+    /// A value as text.
     pub fn text(&self, v: f64) -> String {
         let Some((units, calendar, clock)) = &self.time else { return number(v) };
         decode(&[v], units, calendar)
@@ -64,7 +64,7 @@ impl Written {
     }
 }
 
-/// The name of a calendar that is not the usual one.
+/// The name of an unusual calendar.
 pub(super) fn other_calendar(meta: &ArrayMeta) -> Option<&str> {
     let name = meta.attributes.get("calendar").and_then(|v| v.as_str())?;
     (!matches!(name.to_ascii_lowercase().as_str(), "" | "standard" | "gregorian" | "proleptic_gregorian")).then_some(name)
@@ -119,7 +119,7 @@ fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)>
     }
 }
 
-/// The texts along a dimension, if the coordinate has such.
+/// The texts along a dimension, if its coordinate has texts.
 fn texts(group: &Location, kept: &Kept, len: u64) -> Option<Vec<String>> {
     let small = read_small(&group.join(&kept.name), MAX_ELEMENTS).ok().flatten().filter(|a| a.shape == [len])?;
     let Stored::Text(all) = small.values else { return None };
@@ -132,7 +132,7 @@ fn date(t: &DateTime, clock: bool) -> String {
 }
 
 impl Axis {
-    /// A dimension of the array at `at`, with the coordinate that lies beside the array if there is one.
+    /// A dimension of the array at `at`, with the coordinate beside the array, if there is one.
     pub fn new(at: &Location, meta: &ArrayMeta, kept: &Kept) -> Axis {
         let (group, len) = (at.parent(), meta.shape.get(kept.axis).copied().unwrap_or(0));
         let found = group.as_ref().and_then(|g| read(g, &kept.name, len));
@@ -180,7 +180,7 @@ impl Axis {
         }
     }
 
-    /// Ticks: where they are along the axis, from 0 to 1, and their text.
+    /// Ticks: their positions along the axis, from 0 to 1, and their texts.
     pub fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let n = self.len as f64;
         let middle = |i: f64| (i + 0.5) / n;
@@ -210,7 +210,7 @@ impl Axis {
         }
     }
 
-    /// Ticks at elements that are equally far apart.
+    /// Ticks at elements with equal distances.
     fn spread(&self, count: usize) -> Vec<(f64, String)> {
         let step = self.len.div_ceil(count.max(1) as u64).max(1);
         (0..self.len).step_by(step as usize).map(|i| ((i as f64 + 0.5) / self.len as f64, self.label(i))).collect()
@@ -224,7 +224,7 @@ fn steps_of(low: f64, high: f64, step: f64, count: usize) -> Vec<f64> {
     (0..64).map(|i| (first + i) as f64 * step).take_while(|v| *v <= high).collect()
 }
 
-/// Ticks where a year, a month, a day or some hours begin: the finest that are not too many.
+/// Ticks where a year, a month, a day or some hours begin: the finest ones that are not too many.
 fn times(t: &[DateTime], count: usize) -> Option<Vec<(usize, String)>> {
     type Key = fn(&DateTime) -> i64;
     let year: Key = |t| t.year;

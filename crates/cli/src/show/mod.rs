@@ -1,6 +1,6 @@
 //! `chunkwise show`: a quick look at a slice of one or two dimensions, in the terminal or as a file (PNG or plain text).
 //!
-//! [`select`] says which slice, [`sample`] reads it into as many cells as can be shown, and [`figure`] or [`terminal`] draws them.
+//! [`select`] determines the slice, [`sample`] reads it into as many cells as can be shown, and [`figure`] or [`terminal`] draws them.
 
 mod canvas;
 mod colours;
@@ -55,7 +55,7 @@ fn limits(text: &str) -> Result<(f64, f64), Report> {
         .ok_or_else(|| refuse!("'{text}' is not a range; write LOW:HIGH with two numbers, the lower one first"))
 }
 
-/// What is written to a file.
+/// The format of a file.
 #[derive(Clone, Copy, PartialEq)]
 enum Format {
     Png,
@@ -63,7 +63,7 @@ enum Format {
 }
 
 impl Format {
-    /// What a file's name ends in.
+    /// The endings of file names.
     const ENDINGS: [(&str, Format); 2] = [("png", Format::Png), ("txt", Format::Text)];
 
     fn of(file: &Path) -> Result<Format, Report> {
@@ -84,7 +84,7 @@ fn units(meta: &ArrayMeta) -> Option<&str> {
     meta.attributes.get("units").and_then(|v| v.as_str()).filter(|t| !t.is_empty())
 }
 
-/// The array's name, what it is, and where the slice lies.
+/// The array's name, its description, and the position of the slice.
 fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     let text = |key: &str| meta.attributes.get(key).and_then(|v| v.as_str()).filter(|t| !t.is_empty());
     let mut out = at.name().to_string();
@@ -124,7 +124,7 @@ fn caption(cells: &Cells, slice: &Slice, written: &Written) -> String {
     format!("{}{how}, least {}, greatest {}", shape.join(" x "), written.text(low), written.text(high))
 }
 
-/// What programs are told of what is shown.
+/// The facts about the picture, for programs.
 fn document(subject: &Subject<'_>, url: &Location, units: Option<&str>, slice: &Slice, file: Option<&Path>) -> serde_json::Value {
     let cells = subject.cells;
     let end = |v: &[f64], of: fn(f64, f64) -> f64| Some(v.iter().copied().fold(f64::NAN, of)).filter(|v| !v.is_nan());
@@ -138,7 +138,7 @@ fn document(subject: &Subject<'_>, url: &Location, units: Option<&str>, slice: &
 
 pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
     let chosen = args.range.as_deref().map(limits).transpose()?;
-    // Before anything is read.
+    // This check comes before anything is read.
     let format = args.output.as_deref().map(Format::of).transpose()?;
     let at = Location::parse(&args.url, None).map_err(say)?;
     let meta = open_array(&at).map_err(say)?;
@@ -164,7 +164,7 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
     let screen = if args.output.is_some() { Screen::page() } else { Screen::new() };
     let most = if format == Some(Format::Png) { figure::most(&lengths) } else { screen.most(&lengths) };
     let cells = sample::sample(&at, &meta, &slice, most).map_err(say)?;
-    // A line shows the least and the greatest element of a cell, a map its mean.
+    // A line shows the minimum and the maximum of a cell, a map its mean.
     let range = if lengths.len() == 1 && !args.robust {
         let ends: Vec<f64> = cells.low.iter().chain(&cells.high).copied().collect();
         colours::range(&ends, false)

@@ -1,8 +1,8 @@
 //! Reading a slice of any size into a few cells, region by region.
 //!
-//! The slice is cut into cells, at most as many as the picture can show. Up to a limit every element counts: a cell knows the mean, the
-//! least and the greatest of its elements. Beyond it one element a cell is read, and chunks between them are not touched at all. In
-//! either case what is in memory at once is one region of a few megabytes, besides the chunk that is decoded.
+//! The slice is cut into cells, at most as many as the picture can show. Up to a limit, every element counts: a cell has the mean, the
+//! minimum and the maximum of its elements. Beyond that, one element of each cell is read, and the chunks between are not touched. In both
+//! cases, only one region of a few megabytes is in memory at a time, besides the decoded chunk.
 
 use super::select::Slice;
 use chunkwise::kernels::{Block, cast};
@@ -11,16 +11,16 @@ use chunkwise::types::Region;
 use chunkwise::{DType, Error};
 use serde_json::Value;
 
-/// Elements of a slice up to which all of them are read.
+/// The largest slice, in elements, of which all elements are read.
 const ALL: u64 = 1 << 26;
 /// The length of a region along an axis.
 const SIDE: (u64, u64) = (1024, 2048);
-/// Chunks that are decoded for a picture of samples, if they are small.
+/// The largest number of chunks that are decoded for a picture of samples, if they are small.
 const CHUNKS: u64 = 4096;
-/// Bytes of chunks that are decoded for a picture of samples.
+/// The largest number of bytes of chunks that are decoded for a picture of samples.
 const DECODED: u64 = 4 << 30;
 
-/// A slice in cells, row by row. One dimension is one row.
+/// A slice in cells, row by row. A slice of one dimension is one row.
 #[derive(Debug, Clone)]
 pub(super) struct Cells {
     pub rows: usize,
@@ -32,7 +32,7 @@ pub(super) struct Cells {
     pub sampled: bool,
 }
 
-/// How stored numbers become values: the packing of the CF conventions.
+/// How stored numbers are converted to values, by the CF conventions.
 struct Packing {
     missing: Vec<f64>,
     scale: f64,
@@ -54,7 +54,7 @@ impl Packing {
     }
 }
 
-/// Part of an axis: cells, each with the elements that it reads.
+/// A part of an axis: cells, each with the elements that it reads.
 struct Band {
     first_cell: usize,
     parts: Vec<(u64, u64)>,
@@ -94,7 +94,7 @@ fn bands(len: u64, start: u64, cells: u64, every: bool, chunk: u64) -> Vec<Band>
     out
 }
 
-/// The values of a block as floats; the magnitude of complex numbers.
+/// The values of a block as floats. Complex numbers give their magnitude.
 fn floats(block: &Block) -> Vec<f64> {
     match (block, cast(block, DType::Float64)) {
         (Block::Complex64(a), _) => a.iter().map(|z| f64::from(z.re).hypot(f64::from(z.im))).collect(),
@@ -119,7 +119,7 @@ pub(super) fn sample(at: &Location, meta: &ArrayMeta, slice: &Slice, most: [u64;
     let every = elements <= ALL;
     let mut limits = if axes.len() == 1 { vec![most[1]] } else { most.to_vec() };
     if !every {
-        // Fewer cells, if every one of them would cost a chunk.
+        // If every cell would cost a chunk, there are fewer cells.
         let bytes = chunk.iter().product::<u64>().saturating_mul(meta.dtype.size()).max(1);
         let allowed = (DECODED / bytes).clamp(256, CHUNKS) as f64;
         let touched = |limits: &[u64]| -> f64 {

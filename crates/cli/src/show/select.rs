@@ -1,4 +1,4 @@
-//! Which part of an array is shown: `DIM=INDEX` drops a dimension, `DIM=FROM:TO` keeps a part of it.
+//! Determines which part of an array is shown: `DIM=INDEX` drops a dimension, `DIM=FROM:TO` keeps a part of it.
 
 use crate::failure::refuse;
 use chunkwise::storage::ArrayMeta;
@@ -7,7 +7,7 @@ use miette::Report;
 /// A dimension that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kept {
-    /// Its place in the array.
+    /// Its number in the array.
     pub axis: usize,
     /// Its name, or its number.
     pub name: String,
@@ -20,9 +20,9 @@ pub(super) struct Kept {
 /// A slice of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Slice {
-    /// The dimensions that are kept, in their order.
+    /// The kept dimensions, in their order.
     pub kept: Vec<Kept>,
-    /// The others, with their index.
+    /// The other dimensions, with the chosen index.
     pub fixed: Vec<(Kept, u64)>,
 }
 
@@ -38,7 +38,7 @@ fn list(meta: &ArrayMeta) -> String {
     if all.is_empty() { "none".into() } else { all.join(", ") }
 }
 
-/// An index as Python counts: negative from the end.
+/// An index as in Python: negative numbers count from the end.
 fn index(text: &str, kept: &Kept) -> Result<i128, Report> {
     let i: i128 = text.trim().parse().map_err(|_| {
         let last = kept.len.saturating_sub(1);
@@ -91,7 +91,7 @@ pub(super) fn parse(selections: &[String], meta: &ArrayMeta) -> Result<Slice, Re
             None => kept.push(k),
         }
     }
-    // A dimension of length 1 needs no choice, as long as there are too many.
+    // Dimensions of length 1 are dropped without a choice, as long as there are too many dimensions.
     while kept.len() > 2
         && let Some(i) = kept.iter().position(|k| k.len == 1)
     {

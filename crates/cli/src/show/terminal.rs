@@ -1,4 +1,4 @@
-//! The same in a terminal: half blocks in 24-bit colour and braille lines, or plain characters where there is no terminal.
+//! Draws in a terminal: with half blocks in 24-bit colour and braille lines, or with plain characters if there is no terminal.
 
 use super::figure::Subject;
 use super::labels::Axis;
@@ -6,10 +6,10 @@ use super::sample::Cells;
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-/// From empty to full.
+/// Characters from empty to full.
 const RAMP: &[char] = &['.', ':', '-', '=', '+', '*', '#', '%', '@'];
 
-/// What the terminal can do.
+/// The abilities of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Screen {
     pub width: u64,
@@ -22,19 +22,19 @@ fn set(name: &str) -> bool {
 }
 
 impl Screen {
-    /// Of standard output.
+    /// For standard output.
     pub fn new() -> Screen {
         let (width, height) = terminal_size::terminal_size().map_or((80, 24), |(w, h)| (u64::from(w.0), u64::from(h.0)));
         let colour = !set("NO_COLOR") && (std::io::stdout().is_terminal() || set("CLICOLOR_FORCE"));
         Screen { width: width.clamp(24, 240), height: height.clamp(12, 100), colour }
     }
 
-    /// Of a text file.
+    /// For a text file.
     pub fn page() -> Screen {
         Screen { width: 100, height: 40, colour: false }
     }
 
-    /// How many rows and columns it shows of a slice of this shape.
+    /// The largest number of rows and columns that it can show of a slice of this shape.
     pub fn most(&self, shape: &[u64]) -> [u64; 2] {
         let (lines, letters) = (self.height.saturating_sub(6), self.width.saturating_sub(14));
         match shape {
@@ -45,7 +45,7 @@ impl Screen {
                 let stride = rows.div_ceil(down * tall).max(columns.div_ceil(letters)).max(1);
                 let longer = |n: u64, most: u64| n.div_ceil(n.div_ceil(most).max(1));
                 let [r, c] = [rows.div_ceil(stride * tall), columns.div_ceil(stride)];
-                // A picture that would be a thread is stretched.
+                // A picture that would be too thin is stretched.
                 if r < 8 || c < 16 { [longer(*rows, down), longer(*columns, letters)] } else { [r, c] }
             }
             _ => [1, 1],
@@ -68,7 +68,7 @@ fn paint(out: &mut String, upper: Option<[u8; 3]>, lower: Option<[u8; 3]>) {
     let _ = write!(out, "{mark}\x1b[0m");
 }
 
-/// Pads to a width, text at the end.
+/// Pads to a width on the left.
 fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(text.chars().count())))
 }
@@ -82,7 +82,7 @@ fn below(axis: &Axis, margin: usize, width: usize, len: u64) -> String {
     format!("{}{first}{}{title}{}{last}", " ".repeat(margin), " ".repeat(gap / 2), " ".repeat(gap - gap / 2))
 }
 
-/// A slice of two dimensions.
+/// Draws a slice of two dimensions.
 fn map(subject: &Subject<'_>, lengths: &[u64], colour: bool) -> Option<String> {
     let ([vertical, across], [tall, wide]) = (subject.axes, lengths) else { return None };
     let (cells, scale) = (subject.cells, subject.scale);
@@ -129,7 +129,7 @@ fn map(subject: &Subject<'_>, lengths: &[u64], colour: bool) -> Option<String> {
     Some(out)
 }
 
-/// The scale in one line, from the least to the greatest value.
+/// The scale in one line, from the minimum to the maximum.
 fn legend(subject: &Subject<'_>, width: usize, colour: bool) -> String {
     let (scale, written) = (subject.scale, subject.written);
     let mut bar = String::new();
@@ -174,7 +174,7 @@ impl Dots {
     }
 }
 
-/// A slice of one dimension.
+/// Draws a slice of one dimension.
 fn line(subject: &Subject<'_>, lengths: &[u64], screen: &Screen) -> Option<String> {
     let ([axis], [len]) = (subject.axes, lengths) else { return None };
     let (cells, scale) = (subject.cells, subject.scale);
@@ -193,7 +193,7 @@ fn line(subject: &Subject<'_>, lengths: &[u64], screen: &Screen) -> Option<Strin
             (Some(a), Some(b), Some(m)) => {
                 dots.column(x, b, a);
                 if let Some(before) = last.filter(|l| *l < b || *l > a) {
-                    // Joined to the column before, without its own last dot.
+                    // It joins the column before, without the last dot of that.
                     let near = if before < b { before + 1 } else { before.saturating_sub(1) };
                     dots.column(x, near, m);
                 }
@@ -232,7 +232,7 @@ fn line(subject: &Subject<'_>, lengths: &[u64], screen: &Screen) -> Option<Strin
     Some(out)
 }
 
-/// The least, the greatest and the mean value of the cells that a column of dots stands for.
+/// The minimum, the maximum and the mean of the cells of a column of dots.
 fn column(cells: &Cells, x: usize, width: usize) -> (f64, f64, f64) {
     let from = x * cells.columns / width;
     let to = ((x + 1) * cells.columns / width).max(from + 1).min(cells.columns);
@@ -242,7 +242,7 @@ fn column(cells: &Cells, x: usize, width: usize) -> (f64, f64, f64) {
     (low.into_iter().fold(f64::NAN, f64::min), high.into_iter().fold(f64::NAN, f64::max), mean.into_iter().sum::<f64>() / n)
 }
 
-/// The whole of what is printed.
+/// The whole output.
 pub(super) fn draw(subject: &Subject<'_>, lengths: &[u64], screen: &Screen) -> Option<String> {
     let body = if lengths.len() == 1 { line(subject, lengths, screen) } else { map(subject, lengths, screen.colour) }?;
     Some(format!("{}\n{}\n{body}", subject.title, subject.caption))

@@ -1,8 +1,8 @@
-//! The one place where credentials, region, endpoint and connections of AWS are settled, for everything that talks to it.
+//! Credentials, region, endpoint and connections of AWS. Everything that talks to AWS gets them here.
 //!
-//! Credentials come as every tool of AWS takes them: from the environment, `~/.aws`, a web identity, a process, a container's or a machine's role.
-//! Profiles that log in by SSO are not supported; `aws configure export-credentials --format env` turns such a login into variables. A
-//! service is elsewhere if `AWS_ENDPOINT_URL`, or `AWS_ENDPOINT_URL_<SERVICE>`, or an option says so.
+//! Credentials come from the same sources as for every tool of AWS: the environment, `~/.aws`, a web identity, a process, the role of a
+//! container or a machine. Profiles that log in by SSO are not supported; `aws configure export-credentials --format env` turns such a
+//! login into variables. `AWS_ENDPOINT_URL`, `AWS_ENDPOINT_URL_<SERVICE>` or an option set another address of a service.
 
 use crate::RunError;
 use aws_config::retry::RetryConfig;
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How AWS is reached, where that is not left to the environment.
+/// How AWS is reached. Missing values come from the environment.
 #[derive(Debug, Clone, Default)]
 pub struct AwsOptions {
     /// The region.
     pub region: Option<String>,
     /// The profile in `~/.aws`.
     pub profile: Option<String>,
-    /// URL of the service, where it is not the cloud's own.
+    /// URL of the service, if it is not the cloud's own.
     pub endpoint: Option<String>,
 }
 
-/// Settings that every client of a service is made from, and the threads that its requests run on.
+/// The settings of all clients, and the threads that run their requests.
 #[derive(Clone)]
 pub struct Aws {
     config: SdkConfig,
@@ -33,10 +33,10 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// Settles region, credentials and endpoints. No service is asked.
+    /// Determines region, credentials and endpoints. No service is asked.
     ///
     /// # Errors
-    /// When there is no region, or no thread can be had.
+    /// When there is no region, or no thread can be started.
     pub fn connect(options: &AwsOptions) -> Result<Aws, RunError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -44,7 +44,7 @@ impl Aws {
             .enable_all()
             .build()
             .map_err(|e| RunError::Executor(format!("the threads that talk to AWS cannot be started: {e}")))?;
-        // The provider that the object stores use, too, so that there is one.
+        // The object stores use the same provider, so that there is only one.
         let http = aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::AwsLc)).build_https();
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .http_client(http)
@@ -68,7 +68,7 @@ impl Aws {
         Ok(Aws { config, runtime: Arc::new(runtime) })
     }
 
-    /// What a client is made from: `aws_sdk_<service>::Client::new(aws.config())`.
+    /// The settings of a client: `aws_sdk_<service>::Client::new(aws.config())`.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
@@ -83,19 +83,19 @@ impl Aws {
         self.runtime.block_on(request)
     }
 
-    /// Where many requests at once can be spawned.
+    /// Where many requests can be spawned at once.
     pub fn handle(&self) -> &tokio::runtime::Handle {
         self.runtime.handle()
     }
 }
 
-/// An error of the SDK with all that lies beneath it, in one line.
+/// An error of the SDK with all of its causes, in one line.
 pub fn sentence(e: &(dyn std::error::Error + 'static)) -> String {
     let mut parts = vec![e.to_string()];
     let mut inner = e.source();
     while let Some(cause) = inner {
         let text = cause.to_string();
-        // Many layers repeat what is beneath them.
+        // Many layers repeat the text of their causes.
         if !parts.iter().any(|p| p.contains(&text)) {
             parts.push(text);
         }

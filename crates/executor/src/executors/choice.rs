@@ -53,10 +53,10 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// By name, with options as they are written on the command line, and in a pipeline.
+    /// From its name, with options from the command line and from a pipeline.
     ///
     /// # Errors
-    /// When there is no such executor, it has no such option, or a pipeline may not set one.
+    /// When there is no such executor, it has no such option, or a pipeline may not set the option.
     pub fn parse(name: &str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Result<Choice, OptionError> {
         let mut options = Options::new(name, given, pipeline);
         let choice = match name {
@@ -76,7 +76,7 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Opens a plan for this executor. `workers` tasks run at once where the options do not say otherwise.
+    /// Opens a plan for this executor. `workers` tasks run at once, unless the options say otherwise.
     ///
     /// # Errors
     /// When the plan cannot be opened, or its stores are not shared between processes.

@@ -1,4 +1,4 @@
-//! Where tasks run. Each executor has a module of its own and nothing in it about order, retries or resume.
+//! Where tasks run. Each executor has a module of its own. It does not deal with order, retries or resume.
 
 #[cfg(feature = "aws")]
 pub mod aws;
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// One attempt at one task.
 #[derive(Debug, Clone)]
 pub struct Assignment {
-    /// Unique in a run: a task may be tried again, or twice at once.
+    /// Unique in a run, because a task may be tried again, or twice at once.
     pub attempt: u64,
     /// Index of the stage.
     pub stage: usize,
@@ -38,23 +38,23 @@ pub struct Assignment {
     pub task: u64,
     /// Bytes that it is projected to need.
     pub need: u64,
-    /// Nothing else should run in its worker: an earlier attempt was killed for memory.
+    /// No other task should run in its worker, because an earlier attempt was killed for memory.
     pub alone: bool,
-    /// Chunks of it that storage holds already: it leaves them as they are.
+    /// Its chunks that storage holds already. The task leaves them as they are.
     pub have: Vec<WrittenChunk>,
 }
 
-/// What an executor has to say.
+/// News from an executor.
 #[derive(Debug)]
 pub enum Update {
-    /// A worker has begun with an attempt. Executors that start what they are given at once need not say so.
+    /// A worker has begun an attempt. An executor that starts every attempt at once need not send this.
     Started {
         /// The attempt.
         attempt: u64,
     },
     /// A running task has written some chunks, and they are not in the [`Journal`].
     Wrote(TaskReport),
-    /// An attempt has ended. [`TaskError::Cancelled`] hands the task back: the task was not tried to its end, and that is no failure.
+    /// An attempt has ended. [`TaskError::Cancelled`] hands the task back: it was not tried to its end, which is not a failure.
     Ended {
         /// The attempt.
         attempt: u64,
@@ -65,7 +65,7 @@ pub enum Update {
     Warning(String),
 }
 
-/// How far a running attempt is.
+/// The progress of a running attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct UnderWay {
     /// The attempt.
@@ -76,10 +76,10 @@ pub struct UnderWay {
     pub share: f64,
 }
 
-/// Runs what it is given, and says what became of it.
+/// Runs attempts, and says how each ended.
 ///
-/// The scheduler asks for [`Executor::room`], submits at most so many attempts, of which neighbours in one stage may go to an engine as
-/// one range, and waits. An executor whose engine tells little about its jobs looks at what storage holds.
+/// The scheduler asks for [`Executor::room`], submits at most that many attempts, and waits. Neighbouring tasks of one stage may go to an
+/// engine as one range. An executor whose engine tells little about its jobs reads storage.
 pub trait Executor {
     /// Its name, as the user writes it.
     fn name(&self) -> &'static str;
@@ -87,23 +87,23 @@ pub trait Executor {
     /// How many more attempts it takes now.
     fn room(&self) -> usize;
 
-    /// True if what is submitted may wait in a queue: an attempt starts when [`Update::Started`] says so.
+    /// True if attempts may wait in a queue. Then [`Update::Started`] says when an attempt starts.
     fn queues(&self) -> bool {
         false
     }
 
-    /// True if a second copy of a task may be faster than the first: it runs in another process.
+    /// True if a second copy of a task may be faster than the first, because it runs in another process.
     fn separate(&self) -> bool {
         true
     }
 
-    /// Threads of this process may report the chunks that they write here, instead of with [`Update::Wrote`].
+    /// Lets threads of this process report their chunks to this journal, instead of with [`Update::Wrote`].
     fn keep(&mut self, _journal: Journal) {}
 
-    /// Threads of this process write nothing any more once this is passed.
+    /// Stops threads of this process from writing once this fence is passed.
     fn guard(&mut self, _fence: Fence) {}
 
-    /// Makes room for an attempt that is submitted next. False if it has to wait until others have ended.
+    /// Makes room for an attempt that is submitted next. False if the attempt has to wait until others have ended.
     ///
     /// # Errors
     /// When intermediates cannot be written to storage to make room.
@@ -114,10 +114,10 @@ pub trait Executor {
     /// Takes attempts.
     ///
     /// # Errors
-    /// When no worker can be had at all.
+    /// When no worker can be started at all.
     fn submit(&mut self, work: Vec<Assignment>) -> Result<(), RunError>;
 
-    /// Waits until there is something to say, at most so long.
+    /// Waits until there is news, at most for this time.
     ///
     /// # Errors
     /// When no attempt can ever succeed: workers do not start, or are of another version.
@@ -129,7 +129,7 @@ pub trait Executor {
     /// Stops all attempts at their next chunk.
     fn cancel(&mut self);
 
-    /// Writes to storage what is only in memory.
+    /// Writes to storage everything that is only in memory.
     ///
     /// # Errors
     /// When storage fails.
@@ -137,15 +137,15 @@ pub trait Executor {
         Ok(())
     }
 
-    /// Of the arrays at some places, the bytes that are in the memory of this process only.
+    /// For each of these arrays, the bytes that are only in the memory of this process.
     fn unsaved(&self, _arrays: &[String]) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Begins to write so many bytes of the array at a place to storage, while tasks run, unless that is going on already.
+    /// Begins to write this many bytes of an array to storage while tasks run, unless that is going on already.
     ///
     /// # Errors
-    /// Those of the last time.
+    /// The errors of the last save.
     fn save(&mut self, _array: &str, _bytes: u64) -> Result<(), StorageError> {
         Ok(())
     }
@@ -158,17 +158,17 @@ pub trait Executor {
         0
     }
 
-    /// What was used so far, of a service that is paid for by use.
+    /// The use so far of a service that charges for use.
     fn usage(&self) -> Option<Usage> {
         None
     }
 
-    /// The running attempts of which it is known how far they are.
+    /// The running attempts whose progress is known.
     fn under_way(&self) -> Vec<UnderWay> {
         Vec::new()
     }
 
-    /// The largest memory of a worker so far, where the executor knows it.
+    /// The largest memory of a worker so far, if the executor knows it.
     fn peak_memory(&self) -> u64 {
         0
     }

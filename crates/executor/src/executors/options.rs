@@ -1,44 +1,45 @@
-//! Options of executors: `key=value`, each documented where its executor is.
+//! Options of executors: `key=value`. Each is documented with its executor.
 
 use chunkwise_types::ByteSize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An option that an executor does not take.
+/// An option that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(pub String);
 
-/// The largest number of anything: engines take no larger ones.
+/// The largest number in any option. Engines accept no larger ones.
 const MAX_NUMBER: usize = i32::MAX as usize;
 /// The largest number of threads or processes on one machine.
 const MOST_AT_ONCE: usize = 4096;
 
-/// The options of one executor while they are read.
+/// The options of one executor, while they are being read.
 ///
-/// The options of a pipeline count only where [`Options::pipelines_may_set`] names them, which an executor says before it reads any: a pipeline may
-/// be another person's. It may say how work is cut and paced. It may not say what is executed, where, on whose account, with which rights and with
-/// how much of a machine or a cluster. Every other option, also one that is added later, is set by the person who runs it.
+/// Options in a pipeline count only if [`Options::pipelines_may_set`] names them. An executor calls it before it reads any option, because
+/// a pipeline may come from another person. A pipeline may say how work is divided and paced. It may not say what is executed, where, on
+/// whose account, with which rights and with how much of a machine or a cluster. The person who runs it sets every other option, including
+/// options that are added later.
 pub(crate) struct Options<'a> {
     executor: &'a str,
     given: BTreeMap<String, String>,
-    /// Of the pipeline, and not yet allowed.
+    /// Options of the pipeline that are not allowed yet.
     offered: BTreeMap<String, String>,
     known: Vec<&'static str>,
 }
 
 impl<'a> Options<'a> {
-    /// `given` by the person who runs it, and by the pipeline, over which the person's count.
+    /// `given` comes from the person who runs the pipeline, and takes precedence over the pipeline's options.
     pub fn new(executor: &'a str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Options<'a> {
         let offered = pipeline.iter().filter(|(k, _)| !given.contains_key(*k)).map(|(k, v)| (k.clone(), v.clone())).collect();
         Options { executor, given: given.clone(), offered, known: Vec::new() }
     }
 
-    /// The options that a pipeline may set, too.
+    /// Names the options that a pipeline may also set.
     ///
     /// # Errors
-    /// When it sets another one, with the option of the command line that does.
+    /// When the pipeline sets another option. The error names the command-line option to use instead.
     pub fn pipelines_may_set(&mut self, keys: &[&str]) -> Result<(), OptionError> {
         if let Some(key) = self.offered.keys().find(|k| !keys.contains(&k.as_str())) {
             let may = if keys.is_empty() { "nothing".into() } else { keys.join(", ") };
@@ -66,7 +67,7 @@ impl<'a> Options<'a> {
         value.parse().map(Some).map_err(|_| self.bad(key, &value, wanted))
     }
 
-    /// A number of tasks, jobs or the like: at least one, and not so many that nothing could count them.
+    /// A number of tasks, jobs or the like: at least one, and within the limit of engines.
     pub fn count(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
         self.number(key, MAX_NUMBER)
     }
@@ -121,7 +122,7 @@ impl<'a> Options<'a> {
 
     /// Refuses the options that the executor has not read.
     pub fn end(mut self) -> Result<(), OptionError> {
-        // Of an executor that has said nothing.
+        // For an executor that has not called it.
         self.pipelines_may_set(&[])?;
         let Some(key) = self.given.keys().next() else { return Ok(()) };
         let known = if self.known.is_empty() { "it has none".into() } else { format!("it has {}", self.known.join(", ")) };
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(options.count("tasks"), Ok(Some(1)));
         let mut options = Options::new("slurm", &BTreeMap::new(), &of("threads", "2"));
         assert!(options.pipelines_may_set(&["tasks"]).unwrap_err().0.contains("--executor-option threads="));
-        // By default nothing is.
+        // By default, a pipeline may set none.
         let options = Options::new("slurm", &BTreeMap::new(), &of("threads", "2"));
         assert!(options.end().unwrap_err().0.contains("cannot be set in a pipeline"));
     }

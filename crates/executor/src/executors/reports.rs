@@ -1,32 +1,33 @@
-//! The reports that workers leave in storage, as read by drivers that look there from time to time.
+//! Reads the reports that workers leave in storage. Drivers do this from time to time.
 
 use crate::worker::{Answer, REPORTS};
 use chunkwise_storage::{StorageError, Store};
 use std::collections::HashSet;
 
-/// Objects that are asked for, and in memory, at once.
+/// The largest number of objects that are requested, and in memory, at once.
 const AT_ONCE: usize = 256;
 
-/// What has been read of a run's reports.
+/// Which of a run's reports have been read.
 #[derive(Default)]
 pub(crate) struct Inbox {
     seen: HashSet<String>,
 }
 
 impl Inbox {
-    /// True if nothing was seen so far.
+    /// True if no report has been read so far.
     pub fn is_new(&self) -> bool {
         self.seen.is_empty()
     }
 
-    /// Takes what is there now for read: it is of runs before this one.
+    /// Marks the present reports as read. They belong to earlier runs.
     pub fn skip(&mut self, store: &Store) -> Result<(), StorageError> {
         self.seen = store.list(REPORTS)?.into_iter().map(|(k, _)| k).collect();
         Ok(())
     }
 
-    /// Reads what has come since the last time. `whose` says from a key whose reports these are, or that nothing waits for them; `take` gets them
-    /// in the order of their keys. What cannot be read now is there the next time, and so is everything after it.
+    /// Reads the reports that have arrived since the last call. `whose` tells from a key to whom the reports belong, or that nobody waits
+    /// for them. `take` gets them in the order of their keys. If a report cannot be read now, it is read the next time, and so are all
+    /// reports after it.
     pub fn look<T>(&mut self, store: &Store, whose: impl Fn(&str) -> Option<T>, take: impl FnMut(&T, Answer)) -> Result<(), StorageError> {
         let mut new = Vec::new();
         for (key, _) in store.list(REPORTS)? {
@@ -51,7 +52,7 @@ impl Inbox {
         for some in new.chunks(AT_ONCE) {
             let keys: Vec<String> = some.iter().map(|(key, _)| key.clone()).collect();
             for ((key, who), data) in some.iter().zip(get(&keys)?) {
-                // One that was listed and is not there may still come.
+                // An object that was listed but cannot be found may still appear.
                 let Some(data) = data else { continue };
                 answers(data.as_ref()).into_iter().for_each(|a| take(who, a));
                 self.seen.insert(key.clone());
@@ -61,7 +62,7 @@ impl Inbox {
     }
 }
 
-/// The lines of an object with reports. One that does not parse is a report that is not there.
+/// The lines of an object with reports. A line that cannot be parsed is ignored.
 pub(crate) fn answers(data: &[u8]) -> Vec<Answer> {
     String::from_utf8_lossy(data).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -95,7 +96,7 @@ mod tests {
             });
             (tasks, told.is_ok(), asked)
         };
-        // The second request of three fails: what the first has brought counts, and nothing else is taken for read.
+        // The second request of three fails. The result of the first one counts, and nothing else counts as read.
         let (tasks, good, asked) = look(&new[AT_ONCE + 1].0, &new[3].0);
         assert_eq!((tasks.len(), good, asked), (AT_ONCE - 1, false, 2));
         let (tasks, good, asked) = look("", "");

@@ -1,7 +1,7 @@
-//! The threads of this process, admitting tasks by projected memory. It has no options but the number of threads (`--workers`).
+//! The threads of this process. They admit tasks by projected memory. The only option is the number of threads (`--workers`).
 //!
-//! Tasks that read from object stores or write to them wait at their beginning and at their end. So where a plan has such arrays there may
-//! be twice as many tasks as cores, as far as memory that nothing else uses allows it.
+//! Tasks that read from object stores or write to them wait at their beginning and at their end. So if a plan has such arrays, there may be
+//! twice as many tasks as cores, as far as unused memory allows.
 
 use super::{Assignment, Executor, UnderWay, Update};
 use crate::RunError;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a thread that was told to stop a hanging task may take until it is given up.
+/// How long a thread may take to stop a hanging task before it is given up.
 const GRACE: Duration = Duration::from_secs(5);
 
 struct Job {
@@ -28,15 +28,15 @@ struct Job {
     link: Arc<Link>,
 }
 
-/// What a running task is told, and what it tells.
+/// The link between a running task and the executor.
 #[derive(Default)]
 struct Link {
     stop: AtomicBool,
-    /// The share that is done, as the bits of a float.
+    /// The fraction that is done, as the bits of a float.
     done: AtomicU32,
 }
 
-/// What a task on one of the threads sees of the run.
+/// What a task on one of the threads needs of the run.
 struct Watcher<'a> {
     shared: &'a Shared,
     link: &'a Link,
@@ -55,7 +55,7 @@ impl Watch for Watcher<'_> {
 
     fn wrote(&self, stage: usize, task: u64, written: Vec<WrittenChunk>) {
         let report = TaskReport { stage, task, written, bytes_read: 0, requests: Requests::default(), seconds: 0.0, projected_mem: 0 };
-        // Where it cannot be written, the executor tries that, and says why it fails.
+        // If the thread cannot write it, the executor tries, and reports the failure.
         if self.shared.journal.read().as_ref().is_none_or(|journal| journal.add(&report).is_err()) {
             let _ = self.shared.updates.send(Update::Wrote(report));
         }
@@ -75,7 +75,7 @@ struct Shared {
     have: RwLock<Reports>,
     stop: AtomicBool,
     cores: Arc<Cores>,
-    /// Until when the run may write.
+    /// The time until which the run may write.
     fence: OnceLock<Fence>,
 }
 
@@ -102,31 +102,31 @@ struct Running {
     need: u64,
     link: Arc<Link>,
     started: Instant,
-    /// Until when it may take to stop.
+    /// The deadline for it to stop.
     until: Option<Instant>,
 }
 
-/// A pool of threads. The projections of the tasks that run at once never sum to more than the budget.
+/// A pool of threads. The projections of the tasks that run at once never add up to more than the budget.
 pub struct ThreadExecutor {
     jobs: Option<Sender<Job>>,
     updates: Receiver<Update>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Tasks that run whatever else is in memory, and tasks that run at all.
+    /// The number of tasks that run regardless of other data in memory, and the largest number of tasks.
     cores: usize,
     slots: usize,
     memory: Arc<MemoryTier>,
     /// Tasks that were admitted and have not ended.
     admitted: usize,
     running: HashMap<u64, Running>,
-    /// Threads that a task holds for good.
+    /// Threads that were given up because their task hangs.
     stuck: usize,
     /// The thread that writes intermediates that would be lost if this process were killed.
     saving: Option<JoinHandle<Result<(), StorageError>>>,
 }
 
 impl ThreadExecutor {
-    /// `threads` threads inside the budget of `memory`, which may also hold intermediates.
+    /// `threads` threads within the budget of `memory`, which may also hold intermediates.
     pub fn new(ctx: Arc<TaskContext>, threads: usize, memory: Arc<MemoryTier>) -> ThreadExecutor {
         let cores = threads.max(1);
         let waits = ctx.plan.arrays.values().any(|a| a.in_flight > 0);
@@ -163,14 +163,14 @@ impl ThreadExecutor {
         self.running.is_empty()
     }
 
-    /// True if a task holds a thread for good.
+    /// True if a thread was given up because its task hangs.
     pub fn stuck(&self) -> bool {
         self.stuck > 0
     }
 
     fn take(&mut self, update: Update, out: &mut Vec<Update>) {
         if let Update::Ended { attempt, .. } = &update {
-            // A thread that was given up may end after all; its result is not waited for.
+            // A thread that was given up may end after all. Its result is ignored.
             let Some(done) = self.running.remove(attempt) else { return };
             self.memory.release(done.need);
             self.admitted -= 1;
@@ -178,14 +178,14 @@ impl ThreadExecutor {
         out.push(update);
     }
 
-    /// Gives up threads whose task does not stop. The task may go on, which does no harm: it can only write what it would have written.
+    /// Gives up threads whose task does not stop. The task may go on, which does no harm: it can only write the same bytes.
     fn give_up(&mut self, out: &mut Vec<Update>) {
         let now = Instant::now();
         let late: Vec<u64> = self.running.iter().filter(|(_, r)| r.until.is_some_and(|t| t < now)).map(|(&a, _)| a).collect();
         for attempt in late {
             let Some(r) = self.running.remove(&attempt) else { continue };
             self.admitted -= 1;
-            // What it may use stays reserved, for it may still use it; so a run cannot collect many of them in its budget.
+            // Its memory stays reserved, because it may still use it. So a run cannot have many such threads in its budget.
             self.stuck += 1;
             self.spawn();
             let seconds = r.started.elapsed().as_secs_f64();
@@ -213,7 +213,7 @@ impl Executor for ThreadExecutor {
     }
 
     fn guard(&mut self, fence: Fence) {
-        // A run has one.
+        // A run sets it once.
         let _ = self.shared.fence.set(fence);
     }
 
@@ -291,7 +291,7 @@ impl Executor for ThreadExecutor {
 
     fn settle(&mut self) {
         if let Some(thread) = self.saving.take() {
-            // That it fails costs nothing now.
+            // Its failure does not matter any more.
             let _ = thread.join();
         }
     }
@@ -306,7 +306,7 @@ impl Drop for ThreadExecutor {
     fn drop(&mut self) {
         self.cancel();
         self.jobs = None;
-        // All but those that are stuck come to their end.
+        // All threads but the hanging ones come to their end.
         let deadline = Instant::now() + GRACE;
         let busy = |threads: &[JoinHandle<()>]| threads.iter().filter(|t| !t.is_finished()).count();
         while self.stuck > 0 && busy(&self.threads) > self.stuck && Instant::now() < deadline {

@@ -1,7 +1,8 @@
-//! What the function says and is told: the events that a driver, a state machine or a person sends to `chunkwise-lambda`, and its answers.
+//! The protocol of the function on AWS Lambda: the events that a driver, a state machine or a person sends to `chunkwise-lambda`, and its
+//! answers.
 //!
-//! Both are versioned JSON, and the schema is published (`docs/lambda-event.schema.json`). An event is untrusted: [`Event::from_json`] bounds
-//! its size and depth, knows every field, and says clearly what it refuses.
+//! Both are versioned JSON, and the schema is published (`docs/lambda-event.schema.json`). An event is untrusted: [`Event::from_json`]
+//! limits its size and depth, refuses unknown fields, and says clearly what it refuses.
 //!
 //! ```
 //! use chunkwise_executor::function::Event;
@@ -22,26 +23,26 @@ pub use event::{CancelEvent, CleanEvent, Event, EventError, FinishEvent, Mode, P
 
 use serde_json::{Value, json};
 
-/// The format of the events that this version takes.
+/// The format of the events that this version accepts.
 pub const EVENT_FORMAT: &str = "chunkwise-event/1";
 /// The format of its answers.
 pub const ANSWER_FORMAT: &str = "chunkwise-answer/1";
 
-/// The `errorType` of a function error: the event is refused, and will be again.
+/// The `errorType` if the event is refused. It would be refused again.
 pub const REFUSED: &str = "Refused";
 /// The `errorType` of a failure that may pass.
 pub const TRANSIENT: &str = "TransientError";
-/// The `errorType` of a failure for want of memory.
+/// The `errorType` if memory is not sufficient.
 pub const RESOURCE: &str = "ResourceError";
-/// The `errorType` of a failure that will come again.
+/// The `errorType` of a failure that would happen again.
 pub const PERMANENT: &str = "PermanentError";
 
-/// The name of the object in a run's folder that tells functions to hand back what they have not done.
+/// The name of the object in a run's folder that tells functions to hand back their unfinished tasks.
 pub const CANCELLED: &str = "cancelled.json";
-/// The name of the object in a run's folder that holds the pipeline that its plan was made from.
+/// The name of the object in a run's folder that holds the pipeline of its plan.
 pub const PIPELINE: &str = "pipeline.json";
 
-/// The JSON Schema of events and answers, as it is published.
+/// The JSON Schema of events and answers, as published.
 pub fn schema() -> Value {
     let of = |s: schemars::Schema| s.to_value();
     let (mut event, mut answer) = (of(schemars::schema_for!(Event)), of(schemars::schema_for!(Answer)));
@@ -64,7 +65,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Ascending task numbers as ranges `[from, to)`.
+/// Turns ascending task numbers into ranges `[from, to)`.
 ///
 /// ```
 /// assert_eq!(chunkwise_executor::function::ranges([0, 1, 2, 7]), [[0, 3], [7, 8]]);

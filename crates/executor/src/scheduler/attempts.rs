@@ -1,4 +1,4 @@
-//! The attempts that run now, and the failures of each task.
+//! The running attempts, and the failures of each task.
 
 use super::retry::Failures;
 use chunkwise_storage::Moment;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Why an attempt was stopped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Stopped {
-    /// It took longer than a task may, in seconds.
+    /// It took longer than the time limit, in seconds.
     Late(f64),
     /// Another attempt has finished the task.
     Superseded,
@@ -17,7 +17,7 @@ pub(crate) enum Stopped {
 pub(crate) struct Attempt {
     pub stage: usize,
     pub task: u64,
-    /// When it began; `None` in a queue.
+    /// When it began; `None` while it is in a queue.
     pub started: Option<Moment>,
     /// When and why it was told to stop.
     pub stopped: Option<(Moment, Stopped)>,
@@ -28,9 +28,9 @@ pub(crate) struct Attempt {
 pub(crate) struct Attempts {
     next: u64,
     pub running: BTreeMap<u64, Attempt>,
-    /// Attempts of a task that run.
+    /// The number of running attempts of each task.
     copies: HashMap<(usize, u64), u32>,
-    /// Of the tasks that have failed at least once.
+    /// The failures of tasks that have failed at least once.
     pub failures: HashMap<(usize, u64), Failures>,
 }
 

@@ -1,8 +1,9 @@
-//! Which intermediates are written to storage while they are in memory, so that a kill does not cost all the time that they took.
+//! Decides which intermediates are written to storage while they are in memory, so that a kill does not cost all the time that they took.
 //!
-//! The work of a stage is safe if its results are in storage. It is also safe if its results are not needed any more, because what was made from
-//! them is safe. While a kill would cost more than a share of the time so far, an array is written: the one that saves the most time for each byte.
-//! The array then stays in storage until what was made from it is safe as well, even if no task reads it any more. Short runs write nothing.
+//! The work of a stage is safe if its results are in storage, or if they are not needed any more because everything that was made from them
+//! is safe. As long as a kill would cost more than a fraction of the time so far, an array is written: the one that saves the most time for
+//! each byte. The array then stays in storage until everything that was made from it is safe as well, even if no task reads it any more.
+//! Short runs write nothing.
 
 use crate::needs::Producers;
 use crate::readiness::Done;
@@ -10,35 +11,35 @@ use chunkwise_plan::{ArrayRole, Plan};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
-/// The share of the time spent so far that a kill may cost, and seconds that it may cost however short the run.
+/// The fraction of the time so far that a kill may cost, and the seconds that it may always cost.
 const SHARE: f64 = 0.1;
 const LEAST: f64 = 3.0;
-/// Readers of which each task needs this much more than its part need everything.
+/// If each task of a reader needs this many times more than its part, the reader needs everything.
 const SPREAD: f64 = 3.0;
 
-/// By array, the bytes of it that are in memory only.
+/// For each array, its bytes that are only in memory.
 pub(super) type Unsaved = HashMap<String, u64>;
 
-/// What this run has done of a stage.
+/// What this run has done in a stage.
 #[derive(Debug, Clone, Copy, Default)]
 struct Made {
     tasks: u64,
     seconds: f64,
 }
 
-/// The time that is in intermediates.
+/// The time that is invested in intermediates.
 pub(super) struct Behind<'a> {
     plan: &'a Plan,
     producers: Producers<'a>,
     made: Vec<Made>,
-    /// By array, the bytes that this run has written of it.
+    /// For each array, the bytes that this run has written.
     bytes: HashMap<&'a str, u64>,
-    /// Intermediates that no task reads any more, and that are still there; and those that are gone.
+    /// Intermediates that no task reads any more and that still exist, and those that are deleted.
     passed: BTreeSet<&'a str>,
     gone: BTreeSet<&'a str>,
-    /// What is being written.
+    /// The array that is being written.
     target: Option<&'a str>,
-    /// By stage, those that read it, and whether each of their tasks needs about its part of it.
+    /// For each stage, its readers, and whether each of their tasks needs about its part of the stage.
     readers: OnceCell<Vec<Vec<(usize, bool)>>>,
 }
 
@@ -56,7 +57,7 @@ impl<'a> Behind<'a> {
         }
     }
 
-    /// A task has ended that wrote so many bytes of each output of its stage.
+    /// A task has ended, and has written this many bytes of each output of its stage.
     pub fn finished(&mut self, stage: usize, seconds: f64, written: impl Iterator<Item = (&'a str, u64)>) {
         self.made[stage].tasks += 1;
         self.made[stage].seconds += seconds;
@@ -65,7 +66,7 @@ impl<'a> Behind<'a> {
         }
     }
 
-    /// Says that no task reads an intermediate any more.
+    /// No task reads an intermediate any more.
     pub fn pass(&mut self, array: &'a str) {
         self.passed.insert(array);
     }
@@ -136,7 +137,8 @@ impl<'a> Behind<'a> {
         (SHARE * self.spent()).max(LEAST * self.workers())
     }
 
-    /// The intermediates that can go now: all that no task reads, except one that is being written, or one without which too much would be lost.
+    /// The intermediates that can be deleted now: all that no task reads, except the one that is being written, and those without which too
+    /// much would be lost.
     pub fn unneeded(&mut self, done: &[Done], unsaved: &Unsaved) -> Vec<&'a str> {
         let bytes = |a: &str| unsaved.get(a).copied().unwrap_or(0);
         let mut out = Vec::new();
@@ -154,7 +156,7 @@ impl<'a> Behind<'a> {
         out
     }
 
-    /// The array that should be written, and how many bytes of it.
+    /// The array to write next, and how many bytes of it.
     pub fn next(&mut self, done: &[Done], unsaved: &Unsaved) -> Option<(&'a str, u64)> {
         let bytes = |a: &str| unsaved.get(a).copied().unwrap_or(0);
         if self.target.is_none_or(|a| bytes(a) == 0) {
@@ -171,7 +173,7 @@ impl<'a> Behind<'a> {
         self.target.map(|a| (a, bytes(a))).filter(|(_, n)| *n > 0)
     }
 
-    /// Everything that is left, once the run is over.
+    /// All remaining arrays, when the run is over.
     pub fn rest(&mut self) -> Vec<&'a str> {
         std::mem::take(&mut self.passed).into_iter().collect()
     }

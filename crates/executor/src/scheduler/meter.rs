@@ -1,4 +1,4 @@
-//! The progress of a run, counted in bytes for all stages, whether their tasks take long or not.
+//! The progress of a run, counted in bytes over all stages, however long their tasks take.
 
 use crate::driver::memory;
 use crate::event::Progress;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 pub(super) struct Meter {
     started: Instant,
     told: Instant,
-    /// By stage, the bytes of one task.
+    /// For each stage, the bytes of one task.
     weights: Vec<f64>,
     before: f64,
 }
 
 impl Meter {
     pub fn new(plan: &Plan, done: &[Done]) -> Meter {
-        // A task that touches nothing counts as well.
+        // A task that reads and writes nothing counts as well.
         let weight =
             |s: &chunkwise_plan::Stage| (s.cost.bytes_read.saturating_add(s.cost.bytes_written)).max(1) as f64 / s.tasks().max(1) as f64;
         let (started, weights) = (Instant::now(), plan.stages.iter().map(weight).collect());
@@ -30,7 +30,7 @@ impl Meter {
         self.weights.iter().zip(done).map(|(w, d)| w * d.count() as f64).sum()
     }
 
-    /// True if it is time to tell.
+    /// True if it is time for another event.
     pub fn is_due(&mut self, every: Duration) -> bool {
         let due = self.told.elapsed() >= every;
         if due {
@@ -44,7 +44,7 @@ impl Meter {
         let running: f64 = executor.under_way().iter().map(|u| self.weights.get(u.stage).unwrap_or(&0.0) * u.share.clamp(0.0, 1.0)).sum();
         Progress {
             total,
-            // Second copies of a task count once it is done.
+            // A second copy of a task counts only when the task is done.
             done: (self.finished(done) + running).min(total),
             before: self.before,
             seconds: self.started.elapsed().as_secs_f64(),

@@ -1,4 +1,4 @@
-//! The one scheduler: gives tasks that may start to an executor, and decides what becomes of each attempt.
+//! The one scheduler. It gives ready tasks to an executor, and decides what follows from the end of each attempt.
 
 mod attempts;
 mod behind;
@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stragglers::Durations;
 
-/// The longest pause in which the scheduler looks at nothing.
+/// The longest pause between two rounds of the scheduler.
 const TICK: Duration = Duration::from_millis(50);
 /// How long an attempt that is not needed any more may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is told what was used, and how far the run is.
+/// How often events about usage and progress are sent.
 const USAGE: Duration = Duration::from_secs(1);
 const PROGRESS: Duration = Duration::from_millis(250);
 
@@ -43,7 +43,7 @@ pub(crate) struct Scheduler<'a> {
     pub lease: &'a Lease,
     pub report: &'a mut RunReport,
     pub sums: &'a mut Sums,
-    /// Chunks that an earlier run has left.
+    /// Chunks of an earlier run.
     pub have: Reports,
     ready: Readiness<'a>,
     attempts: Attempts,
@@ -54,11 +54,11 @@ pub(crate) struct Scheduler<'a> {
     meter: Meter,
     deleted: HashSet<String>,
     behind: Behind<'a>,
-    /// Whether something was saved, or none can be.
+    /// Whether anything was saved, or nothing can be.
     saves: Option<bool>,
 }
 
-/// What the scheduler needs of a run.
+/// What the scheduler gets from a run.
 pub(crate) struct Parts<'a> {
     pub ctx: &'a TaskContext,
     pub executor: &'a mut dyn Executor,
@@ -107,7 +107,7 @@ impl<'a> Scheduler<'a> {
     /// Runs every task.
     ///
     /// # Errors
-    /// The first failure that cannot be repaired, after the tasks that were running have ended; or that the run was cancelled.
+    /// The first failure that cannot be repaired, after the running tasks have ended. Also an error if the run was cancelled.
     pub fn run(mut self) -> Result<(), RunError> {
         let mut told = false;
         loop {
@@ -130,7 +130,7 @@ impl<'a> Scheduler<'a> {
                 self.back_up()?;
             }
             let updates = self.executor.wait(TICK)?;
-            // What follows may delete what another driver needs, if there is one now.
+            // The next steps may delete files that another driver needs, if there is one now.
             self.lease.check()?;
             for update in updates {
                 self.take(update)?;
@@ -148,7 +148,7 @@ impl<'a> Scheduler<'a> {
             let rest = self.behind.rest();
             self.delete(&rest)?;
         }
-        // Copies that came too late may have written to what was deleted.
+        // Late copies may have written to arrays that were deleted.
         if self.report.backups + self.report.retries > 0 || self.saves == Some(true) {
             for name in &self.deleted {
                 self.ctx.clear(name).map_err(crate::driver::unusable)?;
@@ -207,7 +207,7 @@ impl<'a> Scheduler<'a> {
         Assignment { attempt, stage, task, need, alone, have: self.left(stage, task) }
     }
 
-    /// The chunks of a task that an earlier run has left.
+    /// The chunks of a task from an earlier run.
     fn left(&self, stage: usize, task: u64) -> Vec<WrittenChunk> {
         if self.have.is_empty() {
             return Vec::new();
@@ -222,7 +222,7 @@ impl<'a> Scheduler<'a> {
         found
     }
 
-    /// Starts second copies of tasks that take much longer than their siblings, where workers are idle.
+    /// Starts second copies of tasks that take much longer than their siblings, if workers are idle.
     fn back_up(&mut self) -> Result<(), RunError> {
         let o = self.options;
         if o.backup_share <= 0.0 || !self.executor.separate() || self.executor.room() == 0 {
@@ -253,7 +253,7 @@ impl<'a> Scheduler<'a> {
         self.executor.submit(vec![work])
     }
 
-    /// Stops what takes longer than it may.
+    /// Stops attempts that exceed their time limit.
     fn look_at_the_clock(&mut self) {
         for (&id, a) in &mut self.attempts.running {
             let ran = a.started.map_or(Duration::ZERO, |t| t.elapsed());
@@ -320,12 +320,12 @@ impl<'a> Scheduler<'a> {
     }
 
     fn failed(&mut self, stage: usize, task: u64, e: TaskError) {
-        // Another attempt has finished it, or still may.
+        // Another attempt has finished the task, or still may.
         if self.ready.done[stage].get(task) || self.attempts.copies(stage, task) > 0 {
             return;
         }
         if e.class() == ErrorClass::Cancelled {
-            // Handed back.
+            // The task was handed back.
             self.ready.again(stage, task);
             return;
         }
@@ -357,7 +357,7 @@ impl<'a> Scheduler<'a> {
         self.delete_passed()
     }
 
-    /// Deletes the intermediates that no task reads, unless too much would then be lost if this run were killed.
+    /// Deletes the intermediates that no task reads, unless too much would be lost if this run were killed.
     fn delete_passed(&mut self) -> Result<(), RunError> {
         let unsaved = if self.behind.looks() { self.unsaved() } else { HashMap::new() };
         let arrays = self.behind.unneeded(&self.ready.done, &unsaved);
@@ -372,19 +372,19 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The place of an array, as names of its objects begin.
+    /// The prefix of the names of an array's objects.
     fn place(&self, array: &str) -> String {
         format!("{}/", self.ctx.array_location(array).to_string().trim_end_matches('/'))
     }
 
-    /// By array, the bytes of intermediates that are only in memory.
+    /// For each array, its bytes that are only in memory.
     fn unsaved(&self) -> HashMap<String, u64> {
         let names: Vec<String> = self.behind.arrays().map(String::from).collect();
         let places: Vec<String> = names.iter().map(|n| self.place(n)).collect();
         names.into_iter().zip(self.executor.unsaved(&places)).collect()
     }
 
-    /// Writes intermediates to storage, while tasks run, of which the loss would cost too much.
+    /// Writes intermediates to storage while tasks run, if their loss would cost too much.
     fn save(&mut self) -> Result<(), RunError> {
         if !self.behind.looks() || self.saves == Some(false) {
             return Ok(());
@@ -395,7 +395,7 @@ impl<'a> Scheduler<'a> {
         let array = self.place(array);
         self.saves = Some(true);
         if let Err(e) = self.executor.save(&array, bytes) {
-            // The run goes on without.
+            // The run goes on without saving.
             self.saves = Some(false);
             let message = format!("intermediates are in memory only, and would be lost if the run were killed: {e}");
             (self.events)(&Event::Warning { message });

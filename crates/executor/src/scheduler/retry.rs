@@ -1,4 +1,4 @@
-//! What is tried again, when, and how often.
+//! Decides what is tried again, when, and how often.
 
 use chunkwise_task::{ErrorClass, TaskError};
 use std::time::Duration;
@@ -15,11 +15,11 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Counts a failure, and says how long to wait before the next attempt; `None` if there is none to be made.
+    /// Counts a failure, and returns how long to wait before the next attempt; `None` if there is no other attempt.
     ///
-    /// What may pass (a connection, a timeout) and what the task has no part in (a worker that is gone) is tried `retries` times, each on
-    /// its own account. A worker that was killed for memory may have been killed for its neighbours, so the task has one more chance,
-    /// alone. Bad data, a bug and a full disk stay what they are.
+    /// Failures that may pass (a connection, a timeout) and failures for which the task is not responsible (a lost worker) are tried again
+    /// `retries` times, counted separately. A worker that was killed for memory may have been killed because of its neighbours, so the task
+    /// has one more chance, alone. Bad data, a bug and a full disk do not pass.
     pub fn again(&mut self, e: &TaskError, retries: u32, task: u64) -> Option<Duration> {
         let (count, most) = match e.class() {
             ErrorClass::Transient => (&mut self.passing, retries),
@@ -31,13 +31,13 @@ impl Failures {
         (*count <= most).then(|| backoff(*count, task))
     }
 
-    /// An attempt was killed for memory.
+    /// True if an attempt was killed for memory.
     pub fn killed(&self) -> bool {
         self.killed > 0
     }
 }
 
-/// Exponential, with a jitter that is a function of task and attempt so that runs can be repeated.
+/// Exponential pauses. The jitter is a function of task and attempt, so that runs can be repeated.
 fn backoff(attempt: u32, task: u64) -> Duration {
     let mixed = (task ^ (u64::from(attempt) << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
     let jitter = mixed as f64 / 1024.0;

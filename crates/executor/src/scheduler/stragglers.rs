@@ -1,20 +1,20 @@
-//! Which running tasks take too long, compared with those of their stage that have ended.
+//! Decides which running tasks take too long, compared with the finished tasks of their stage.
 
-/// Durations of a stage that are remembered.
+/// The number of durations of a stage that are remembered.
 const WINDOW: usize = 256;
-/// Durations at least, before a limit is given.
+/// The smallest number of durations for a limit.
 const MIN_DURATIONS: usize = 5;
 /// A median absolute deviation of a normal distribution, in standard deviations.
 const SIGMA: f64 = 1.4826;
 
-/// How long the tasks of each stage took, from their own start.
+/// How long the tasks of each stage took, counted from their own start.
 pub(crate) struct Durations(Vec<Stage>);
 
 #[derive(Default)]
 struct Stage {
     ring: Vec<f64>,
     next: usize,
-    /// Median and deviation, until the next duration comes.
+    /// Median and deviation. They are valid until the next duration arrives.
     found: Option<(f64, f64)>,
 }
 
@@ -39,9 +39,9 @@ impl Durations {
         }
     }
 
-    /// The median of a stage, and how long one of its tasks may run before a second copy is worth it: `k` deviations above the median, at
-    /// least one and a half medians and `least` seconds. Median and median absolute deviation, because stragglers are no reason to wait
-    /// longer for stragglers. `None` while too few tasks have ended.
+    /// The median of a stage, and how long one of its tasks may run before a second copy pays off: `k` deviations above the median, and at
+    /// least one and a half medians and `least` seconds. Median and median absolute deviation are used because stragglers must not delay
+    /// the detection of stragglers. `None` while too few tasks have ended.
     pub fn limit(&mut self, stage: usize, k: f64, least: f64) -> Option<(f64, f64)> {
         let s = &mut self.0[stage];
         if s.ring.len() < MIN_DURATIONS {
@@ -72,7 +72,7 @@ mod tests {
         (0..50).for_each(|i| d.add(0, 1.0 + 0.001 * f64::from(i % 5)));
         let (m, limit) = d.limit(0, 5.0, 0.0).unwrap();
         assert!((1.0..1.01).contains(&m) && (1.4..1.6).contains(&limit), "{m} {limit}");
-        // A third of stragglers moves the limit hardly.
+        // Even a third of stragglers hardly moves the limit.
         (0..20).for_each(|_| d.add(0, 100.0));
         assert!(d.limit(0, 5.0, 0.0).unwrap().1 < 2.0);
         assert_eq!(d.limit(0, 5.0, 9.0).unwrap().1, 9.0);

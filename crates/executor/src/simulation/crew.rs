@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// The longest that a task computes.
+/// The longest duration of a task.
 const LONGEST: u64 = 8 * SECOND;
-/// How often the driver looks.
+/// How often the driver checks its tasks.
 const LOOK: u64 = SECOND / 2;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// An executor of a few threads, each of which computes for a while.
+/// An executor of a few threads, each of which pretends to compute for a while.
 pub struct Crew {
     ctx: Arc<TaskContext>,
     here: Here,

@@ -1,12 +1,12 @@
-//! Deterministic simulation: drivers, leases, claims and an object store in worlds where time, chance and faults are drawn from a seed.
+//! Deterministic simulation: drivers, locks and an object store in worlds where time, random numbers and faults come from a seed.
 //!
-//! The driver, the scheduler, the tasks and everything about notes, claims, groups and inputs are the real ones. Simulated are time, clocks that
-//! are wrong, machines, processes that are killed or stopped at any moment, and a store whose answers are late, lost or come twice. In each world
-//! some people run plans. Whenever a run says that it has ended well, its output must be what it should be. In the end it must be possible to
-//! finish the work.
+//! The driver, the scheduler, the tasks and all code for notes, claims, groups and inputs are the real ones. Time, wrong clocks, machines,
+//! and processes that are killed or stopped at any moment are simulated, and so is a store whose answers are late, lost or duplicated. In
+//! each world some people run plans. Whenever a run reports success, its output must be right. In the end it must be possible to finish the
+//! work.
 //!
-//! `CHUNKWISE_SEED=N` tells what happens in one world, `CHUNKWISE_SEEDS=N` tries that many. A seed that fails is printed; once it is understood it
-//! goes into `seeds.txt`, whose worlds are always tried.
+//! `CHUNKWISE_SEED=N` prints what happens in one world, `CHUNKWISE_SEEDS=N` tries that many worlds. A seed that fails is printed. Once it
+//! is understood, it is added to `seeds.txt`, whose worlds are always tried.
 
 mod crew;
 mod store;
@@ -24,21 +24,21 @@ use std::sync::{Arc, Mutex};
 use store::SimStore;
 use world::{BEGIN, Fate, Here, SECOND, World};
 
-/// Elements of the arrays, and their chunks: of inputs, intermediates and outputs.
+/// The number of elements of the arrays, and their chunks: of inputs, intermediates and outputs.
 const LENGTH: u64 = 12;
 const CHUNKS: [u64; 3] = [3, 4, 2];
-/// Worlds that are tried, unless the environment says otherwise.
+/// The number of worlds, unless the environment gives another.
 const WORLDS: u64 = 10_000;
-/// The requests in which a process is killed or stopped, at most: those of a run and a half.
+/// The largest number of the request at which a process is killed or stopped: as many as a run and a half makes.
 const REQUESTS: u64 = 100;
-/// The longest that it is stopped.
+/// The longest pause of a stopped process.
 const LONGEST_PAUSE: u64 = 200 * SECOND;
-/// How often a person comes again who finds another run at work.
+/// How often a person tries again after another run was found at work.
 const PERSISTENCE: usize = 4;
-/// Attempts to finish the work when everything is quiet.
+/// Attempts to finish the work when there are no more faults.
 const ATTEMPTS: usize = 8;
 
-/// What people do at once.
+/// What the people of a world do at the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     /// They run one plan.
@@ -51,7 +51,7 @@ enum Kind {
     OneGroup,
 }
 
-/// What a test sees of a world.
+/// A world as the test sees it.
 struct Stage {
     kind: Kind,
     bucket: String,
@@ -59,7 +59,7 @@ struct Stage {
     world: Arc<World>,
     /// What went wrong.
     wrong: Mutex<Vec<String>>,
-    /// Runs that ended well, and that did not.
+    /// The number of runs that succeeded, and that did not.
     ended: [AtomicU64; 2],
 }
 
@@ -81,7 +81,7 @@ impl Stage {
         let world = World::new(seed, &skews, told);
         let (bucket, store) = (format!("s3://{name}-{seed}"), SimStore::default());
         mount(&Location::parse(&bucket, None).unwrap(), Arc::new(store.clone()));
-        // Where times are told in whole seconds, what is written in the second in which a run begins is not told apart.
+        // If times are in whole seconds, writes in the second in which a run begins cannot be told from earlier ones.
         store.set_tick(if kind == Kind::Input { 1000 } else { SECOND });
         let stage = Stage { kind, bucket, store, world, wrong: Mutex::default(), ended: Default::default() };
         for plan in 0..2 {
@@ -149,7 +149,7 @@ impl Stage {
         .unwrap()
     }
 
-    /// The elements that an output has now; `None` if it cannot be opened, or is not whole.
+    /// The present elements of an output; `None` if it cannot be opened, or is not whole.
     fn stored(&self, output: &str) -> Option<Vec<u8>> {
         self.store.look(&format!("{output}/zarr.json"))?;
         let chunks = (0..LENGTH / CHUNKS[2]).map(|k| self.store.look(&format!("{output}/c/{k}")));
@@ -161,7 +161,7 @@ impl Stage {
         self.wrong.lock().unwrap().push(text);
     }
 
-    /// The output of a run that has ended well is one that it may have made.
+    /// Checks that the output of a successful run is one that it may have made.
     fn check_result(&self, plan: usize, when: &str) {
         let output = self.output(plan);
         let versions = if self.kind == Kind::Input { 2 } else { 1 };
@@ -175,7 +175,7 @@ impl Stage {
         }
     }
 
-    /// What can be opened is whole and of one run.
+    /// Checks that every output that can be opened is whole and was made by one run.
     fn check_published(&self) {
         for output in ["out/a", "out/b"] {
             if self.store.look(&format!("{output}/zarr.json")).is_none() {
@@ -189,7 +189,7 @@ impl Stage {
         }
     }
 
-    /// The group names the output of a plan in its metadata.
+    /// Checks that the group names the output of a plan in its metadata.
     fn check_group(&self, plan: usize, when: &str) {
         let name = self.output(plan).trim_start_matches("out/");
         let group = self.store.look("out/zarr.json").and_then(|d| serde_json::from_slice::<serde_json::Value>(&d).ok()).unwrap_or_default();
@@ -205,7 +205,7 @@ impl Stage {
         let published = AtomicU64::new(u64::MAX);
         let mut events = |event: &Event| match event {
             Event::ArrayPublished { .. } => published.store(pauses(), Ordering::Relaxed),
-            // A process that slept since then may see what another one has done.
+            // A process that slept since then may see the results of another one.
             Event::RunFinished(_) if here.alive() && published.load(Ordering::Relaxed) == pauses() => {
                 self.check_result(plan, "a run has ended");
                 self.check_group(plan, "a run has ended");
@@ -222,7 +222,7 @@ impl Stage {
         ran.map(|_| ())
     }
 
-    /// One person and what befalls the process.
+    /// One person, and what happens to the process.
     fn person(self: &Arc<Stage>, number: usize) {
         let (stage, mut s) = (self.clone(), self.world.state());
         let plan = if matches!(self.kind, Kind::OnePlace | Kind::OneGroup) { s.random.usize(..2) } else { 0 };
@@ -235,7 +235,7 @@ impl Stage {
         drop(s);
         let process = self.world.start(machine, start, move || {
             let Some(here) = world::here() else { return };
-            // A person who is told that another run is at work comes again.
+            // A person who is told that another run is at work tries again.
             for _ in 0..PERSISTENCE {
                 match stage.run(&here, plan, resume, overwrite) {
                     Err(RunError::Running { .. } | RunError::Claimed { .. }) if here.alive() => {}
@@ -269,7 +269,7 @@ impl Stage {
         });
     }
 
-    /// Everything is quiet, and a person finishes the work.
+    /// There are no more faults, and a person finishes the work.
     fn finish(self: &Arc<Stage>, plan: usize) {
         let stage = self.clone();
         let time = self.world.state().time + 10 * SECOND;
@@ -280,7 +280,7 @@ impl Stage {
             for _ in 0..ATTEMPTS {
                 match stage.run(&here, plan, resume, !resume) {
                     Ok(()) => return,
-                    // What was made of an old input is made again, and what another program has written is replaced.
+                    // Results of an old input are made again, and files of another program are replaced.
                     Err(RunError::Place { .. } | RunError::NoRun { .. } | RunError::Edited { .. } | RunError::OutputExists { .. }) => {
                         resume = false
                     }
@@ -295,7 +295,7 @@ impl Stage {
         self.check_group(plan, "in the end");
     }
 
-    /// Plays the whole story.
+    /// Plays a whole world.
     fn play(self: &Arc<Stage>) {
         let people = {
             let mut s = self.world.state();
@@ -321,7 +321,7 @@ impl Stage {
     }
 }
 
-/// What went wrong in the world of a seed, its story if it is `told`, and the requests and runs in it.
+/// What went wrong in the world of a seed, the events if they are `told`, and the number of requests and runs.
 struct Played {
     wrong: Vec<String>,
     story: Vec<String>,
@@ -329,7 +329,7 @@ struct Played {
     ended: [u64; 2],
 }
 
-/// Plays it in a bucket of that name, which no other test uses.
+/// Plays a world in a bucket of this name, which no other test uses.
 fn play(name: &str, seed: u64, told: bool) -> Played {
     let stage = Arc::new(Stage::new(name, seed, told));
     stage.play();
@@ -369,7 +369,7 @@ fn nothing_is_lost_or_mixed_in_any_world() {
     });
     let [requests, good, bad] = totals.map(AtomicU64::into_inner);
     println!("{} worlds: {requests} requests, {good} runs ended well and {bad} did not", seeds.len());
-    // Otherwise nothing was tried.
+    // Otherwise nothing was tested.
     assert!(good > seeds.len() as u64 && bad > seeds.len() as u64 / 4, "{good} {bad}");
     let mut wrong = wrong.into_inner().unwrap();
     wrong.sort();

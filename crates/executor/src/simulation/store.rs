@@ -1,4 +1,4 @@
-//! An object store whose answers take time, get lost, or come after requests that were repeated have arrived twice.
+//! An object store whose answers take time or get lost. A request that was repeated may arrive twice.
 
 use super::world::{Here, SECOND, State, here};
 use futures::stream::BoxStream;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What is stored, and when it was written by the clock of the store, in nanoseconds since 1970.
+/// The stored objects, and when they were written by the clock of the store, in nanoseconds since 1970.
 #[derive(Debug, Default)]
 struct Inner {
     objects: InMemory,
     written: Mutex<BTreeMap<String, u64>>,
-    /// Times are told in whole ones of these.
+    /// The resolution of times.
     tick: AtomicU64,
 }
 
@@ -29,16 +29,16 @@ pub struct SimStore(Arc<Inner>);
 
 /// How long a client waits for an answer.
 const PATIENCE: u64 = 5 * SECOND;
-/// How often it asks.
+/// How often it repeats a request.
 const ATTEMPTS: usize = 4;
-/// The longest that a request that is stuck somewhere takes to arrive.
+/// The longest time that a delayed request takes to arrive.
 const STUCK: u64 = 10 * SECOND;
 
 fn broken(text: &str) -> Error {
     Error::Generic { store: "simulated", source: text.to_string().into() }
 }
 
-/// The result of what needs no waiting.
+/// The result of a future that does not wait.
 fn now<R>(what: impl Future<Output = Result<R>>) -> Result<R> {
     what.now_or_never().unwrap_or_else(|| Err(broken("it waits")))
 }
@@ -77,7 +77,7 @@ impl SimStore {
         Err(broken("no answer"))
     }
 
-    /// `None`: no answer.
+    /// One attempt at a request; `None` if there is no answer.
     fn attempt<R: Send + 'static>(
         &self,
         here: &Here,
@@ -95,7 +95,7 @@ impl SimStore {
             let (there, back) = (s.some_time(most), s.some_time(most));
             let part = s.faults;
             let (lost, late) = if s.chance(part) { (s.chance(0.3), s.some_time(STUCK)) } else { (false, 0) };
-            // It arrives when its caller does not wait for the answer any more, or the answer is lost.
+            // The request arrives after its caller has given up, or the answer is lost.
             let fault = lost || late > 0;
             let arrives = s.time + there + late;
             s.request(here.process, arrives);
@@ -112,7 +112,7 @@ impl SimStore {
         if !state.processes[here.process].alive {
             return None;
         }
-        // Connections do not outlive a long sleep, and a client that slept does not ask again.
+        // Connections do not survive a long sleep, and a client that slept does not ask again.
         let slept = state.processes[here.process].pauses > pauses;
         drop(state);
         match answer.lock().unwrap().take() {
@@ -122,18 +122,18 @@ impl SimStore {
         }
     }
 
-    /// The store tells times in whole ones of these nanoseconds.
+    /// Sets the resolution of the store's times, in nanoseconds.
     pub fn set_tick(&self, tick: u64) {
         self.0.tick.store(tick, Ordering::Relaxed);
     }
 
-    /// What is stored, without a request: only the test looks so.
+    /// A stored object, without a request. Only tests use this.
     pub fn look(&self, key: &str) -> Option<Vec<u8>> {
         let found = now(async { self.0.objects.get(&Path::from(key)).await?.bytes().await });
         found.ok().map(|b| b.to_vec())
     }
 
-    /// Writes without a request, as another program does it.
+    /// Writes an object without a request, as another program would.
     pub fn write(&self, key: &str, data: Vec<u8>, state: &State) {
         self.0.put(&Path::from(key), data.into(), PutOptions::default(), state.time).expect("memory");
     }
@@ -175,7 +175,7 @@ impl ObjectStore for SimStore {
 
     fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         let this = self.clone();
-        // As one request.
+        // This counts as one request.
         let deleted = async move {
             let paths: Vec<Path> = paths.try_collect().await?;
             let named = paths.clone();

@@ -1,8 +1,8 @@
-//! Virtual time, machines, processes and their threads, of which one runs at a time.
+//! Virtual time, machines, processes and their threads. One thread runs at a time.
 //!
-//! Whatever a thread waits for (an answer, a pause) is an event of a queue. The thread that waits takes events from the queue until one wakes a
-//! thread, and hands on to that thread. All that is left to chance is drawn from one generator. So a seed is one story, whichever thread of the
-//! real machine is faster.
+//! Whatever a thread waits for (an answer, a pause) is an event in a queue. The waiting thread takes events from the queue until one wakes
+//! a thread, and hands control to that thread. All randomness comes from one generator. So a seed always gives the same course of events,
+//! whichever thread of the real machine is faster.
 
 use chunkwise_storage::World as Seen;
 use std::cell::RefCell;
@@ -16,18 +16,18 @@ pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MS;
 /// When worlds begin, in nanoseconds since 1970.
 pub const BEGIN: u64 = 1_700_000_000 * SECOND;
-/// The turn of no thread: the threads of the test wait.
+/// The value of `turn` when no simulated thread runs and the threads of the test wait.
 const NOBODY: usize = usize::MAX;
 
 enum Event {
     Wake(usize),
-    /// What reaches the store, or befalls a process; with the process that has sent it.
+    /// Something happens at the store or to a process. The number is the process that has sent it.
     Happen(usize, Box<dyn FnOnce(&mut State) + Send>),
 }
 
 struct Machine {
     name: String,
-    /// By how much its clock is wrong, in nanoseconds.
+    /// The error of its clock, in nanoseconds.
     skew: i64,
 }
 
@@ -36,21 +36,21 @@ pub struct Process {
     pid: u32,
     started: u64,
     pub alive: bool,
-    /// It does nothing until then.
+    /// It is stopped until this time.
     paused: u64,
-    /// How often it was stopped so far.
+    /// How often it has been stopped so far.
     pub pauses: u64,
-    /// What befalls it, by how many requests it has made then.
+    /// What happens to it, by the number of the request.
     fate: BTreeMap<u64, Fate>,
     requests: u64,
 }
 
-/// What befalls a process while one of its requests is under way.
+/// What happens to a process during one of its requests.
 #[derive(Debug, Clone, Copy)]
 pub enum Fate {
     /// It is killed.
     Killed,
-    /// It is stopped for so long.
+    /// It is stopped for this long.
     Stopped(u64),
 }
 
@@ -62,12 +62,12 @@ pub struct State {
     queue: BTreeMap<(u64, u64), Event>,
     machines: Vec<Machine>,
     pub processes: Vec<Process>,
-    /// By thread, its process.
+    /// The process of each thread.
     threads: Vec<(usize, Option<Thread>)>,
-    /// Threads that have not ended.
+    /// The number of threads that have not ended.
     running: usize,
     story: Option<Vec<String>>,
-    /// Requests of a hundred that come to no good.
+    /// How many requests of a hundred fail.
     pub faults: f64,
     pub requests: u64,
 }
@@ -78,12 +78,12 @@ impl State {
         self.queue.insert((time.max(self.time), self.next), event);
     }
 
-    /// Has something happen later.
+    /// Schedules something for later.
     pub fn happen(&mut self, time: u64, process: usize, what: impl FnOnce(&mut State) + Send + 'static) {
         self.put(time, Event::Happen(process, Box::new(what)));
     }
 
-    /// Adds to the story, if one is wanted.
+    /// Adds to the record of events, if one is wanted.
     pub fn tell(&mut self, text: impl FnOnce() -> String) {
         let at = (self.time - BEGIN) as f64 / SECOND as f64;
         if let Some(story) = &mut self.story {
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// What is between nothing and `most`, mostly short.
+    /// A random time up to `most`, usually short.
     pub fn some_time(&mut self, most: u64) -> u64 {
         let part = self.random.f64();
         (part * part * part * most as f64) as u64
@@ -101,7 +101,8 @@ impl State {
         self.random.f64() < part
     }
 
-    /// Gives a process that starts the first number that no other one of its machine has: that of one that has ended comes again.
+    /// Gives a starting process the smallest number that no other process of its machine has. So the number of an ended process is used
+    /// again.
     fn number(&mut self, process: usize) {
         let machine = self.processes[process].machine;
         let taken = |pid: u32| self.processes.iter().any(|p| p.machine == machine && p.alive && p.pid == pid);
@@ -109,7 +110,7 @@ impl State {
         self.processes[process].pid = pid;
     }
 
-    /// Ends a process: what it has sent and has not arrived arrives now or never.
+    /// Ends a process. Its requests that have not arrived yet arrive now or never.
     pub fn kill(&mut self, process: usize) {
         if !self.processes[process].alive {
             return;
@@ -126,12 +127,12 @@ impl State {
         }
     }
 
-    /// Says what befalls a process at one of its requests.
+    /// Determines what happens to a process at one of its requests.
     pub fn doom(&mut self, process: usize, request: u64, fate: Fate) {
         self.processes[process].fate.insert(request, fate);
     }
 
-    /// A process makes a request, which arrives at a time: what befalls it meanwhile.
+    /// A process makes a request that arrives at a time. Something may happen to it meanwhile.
     pub fn request(&mut self, process: usize, arrives: u64) {
         self.requests += 1;
         let p = &mut self.processes[process];
@@ -162,7 +163,7 @@ impl State {
 
 pub struct World {
     state: Mutex<State>,
-    /// The thread that runs.
+    /// The running thread.
     turn: AtomicUsize,
     owner: Thread,
 }
@@ -211,7 +212,7 @@ impl World {
         self.state().story.clone().unwrap_or_default()
     }
 
-    /// Starts a process on a machine at a time, which does something.
+    /// Starts a process on a machine at a time, with work to do.
     pub fn start(self: &Arc<World>, machine: usize, time: u64, work: impl FnOnce() + Send + 'static) -> usize {
         let mut state = self.state();
         let process = state.processes.len();
@@ -264,7 +265,7 @@ impl World {
         state.put(time, Event::Wake(thread));
     }
 
-    /// Lets everything happen until all threads have ended.
+    /// Processes events until all threads have ended.
     pub fn run(&self) {
         self.hand_on(self.state(), None);
         while self.state().running > 0 {
@@ -272,7 +273,7 @@ impl World {
         }
     }
 
-    /// Takes events until one wakes a thread, and waits for the own turn if that is another one.
+    /// Takes events until one wakes a thread. If that is another thread, waits for this thread's turn.
     fn hand_on(&self, mut state: MutexGuard<'_, State>, me: Option<usize>) {
         loop {
             let Some(((time, _), event)) = state.queue.pop_first() else {
@@ -319,7 +320,7 @@ impl Here {
         self.world.state().processes[self.process].alive
     }
 
-    /// Lets time pass. A process that was killed meanwhile goes on, and nothing that it does has any effect.
+    /// Lets time pass. A process that was killed meanwhile goes on, but nothing that it does has any effect.
     pub fn wait_until(&self, time: u64) {
         let mut state = self.world.state();
         state.put(time, Event::Wake(self.thread));
@@ -350,7 +351,7 @@ impl Seen for Here {
 
     fn uptime(&self) -> Duration {
         let state = self.world.state();
-        // Of the dead all time is over.
+        // For a dead process, all deadlines have passed.
         let dead = if state.processes[self.process].alive { 0 } else { 100_000 };
         Duration::from_nanos(state.time - BEGIN) + Duration::from_secs(86_400 + dead)
     }

@@ -3,12 +3,12 @@
 use super::WorkerError;
 use chunkwise_task::ErrorClass;
 
-/// The end of a worker, and its exit code. An engine need not understand the codes: what counts is what storage holds.
+/// The end of a worker, and its exit code. An engine need not understand the codes, because storage decides what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Every task is done.
     Done,
-    /// It was told to stop; what was not done is handed back.
+    /// It was told to stop. Unfinished tasks are handed back.
     Stopped,
     /// A task failed in a way that may pass.
     Transient,
@@ -16,7 +16,7 @@ pub enum Exit {
     Resource,
     /// A task failed for good.
     Permanent,
-    /// Plan and worker, or driver and worker, do not fit together.
+    /// Plan and worker, or driver and worker, have different versions or plans.
     Skew,
     /// The worker could not start: the plan cannot be read, an array cannot be opened.
     Unusable,
@@ -39,7 +39,7 @@ impl Exit {
         }
     }
 
-    /// What an exit code says.
+    /// The meaning of an exit code.
     pub fn of_code(code: i32) -> Option<Exit> {
         Exit::ALL.into_iter().find(|e| i32::from(e.code()) == code)
     }
@@ -57,7 +57,7 @@ impl Exit {
         }
     }
 
-    /// Of a task that failed.
+    /// The exit for a failed task of this class.
     pub fn of(class: ErrorClass) -> Exit {
         match class {
             ErrorClass::Transient | ErrorClass::Lost => Exit::Transient,

@@ -1,7 +1,7 @@
-//! The worker: a process without any state of its own that reads a plan and runs tasks of it.
+//! The worker: a process without state of its own that reads a plan and runs its tasks.
 //!
-//! Its tasks come over a pipe from a driver ([`serve`]), or are a share of a range that an engine gave it ([`run_share`]). Either way they are
-//! admitted by their projected memory, as in a run on threads, and what becomes of each is reported line by line.
+//! Its tasks come over a pipe from a driver ([`serve`]), or are a share of a range that an engine gave it ([`run_share`]). In both cases
+//! they are admitted by their projected memory, as in a run on threads, and each is reported in a line of its own.
 
 mod exit;
 mod pool;
@@ -23,19 +23,19 @@ use chunkwise_storage::{Location, MemoryTier, StorageError, Store};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::sync::Arc;
 
-/// Has the system kill this process when the one that started it is gone, however that came about. Where it cannot, the closed pipe is
-/// what ends a worker.
+/// Has the system kill this process when its parent is gone, for whatever reason. If the system cannot do that, the closed pipe ends the
+/// worker.
 pub fn end_with_parent() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
-/// What a worker may use.
+/// The limits of a worker.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Tasks at once.
+    /// The number of tasks at once.
     pub threads: usize,
-    /// Bytes of the whole process, where they are fewer or more than the plan says.
+    /// The memory of the whole process in bytes, if it differs from the plan's.
     pub allowed_mem: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub enum WorkerError {
     /// The plan, or the driver, is not of this version.
     #[error("this worker cannot run the plan: {0}")]
     Skew(String),
-    /// The plan is not there, or its text is none.
+    /// The plan does not exist, or its text is not a plan.
     #[error("the plan '{url}' cannot be read: {detail}")]
     NoPlan {
         /// Its URL.
@@ -64,10 +64,10 @@ pub enum WorkerError {
     Usage(String),
 }
 
-/// Bytes of a plan, at most.
+/// The largest size of a plan in bytes.
 const MAX_PLAN: u64 = 64 << 20;
 
-/// Fetches a plan, and checks that it is the one that is meant: `hash` is its id.
+/// Fetches a plan, and checks that it is the right one: `hash` is its id.
 ///
 /// # Errors
 /// When it cannot be read, is too large, is another one, or of another version.
@@ -104,8 +104,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Fetches a plan once, and checks that it is the one that is meant: `hash` is its id, `driver` the version of the driver that sends this
-    /// worker.
+    /// Fetches a plan once, and checks that it is the right one: `hash` is its id, `driver` is the version of the driver that has started
+    /// this worker.
     ///
     /// # Errors
     /// When the plan cannot be read, is another one, or of another version.
@@ -119,7 +119,7 @@ impl Worker {
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);
         let context = Arc::new(TaskContext::open(plan)?.with_cache(&memory)?);
-        // Where tasks are run by hand, without a driver, there are none.
+        // If tasks are run by hand, without a driver, there are none.
         if let Some(inputs) = Inputs::of_run(&context)? {
             inputs.watch(&context);
         }

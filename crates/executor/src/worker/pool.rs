@@ -24,7 +24,7 @@ struct Running {
     late: Option<f64>,
 }
 
-/// Runs tasks in the order in which they come.
+/// Runs tasks in the order of their arrival.
 pub(crate) struct Pool<'a> {
     worker: &'a Worker,
     threads: ThreadExecutor,
@@ -63,7 +63,8 @@ impl<'a> Pool<'a> {
         None
     }
 
-    /// After [`Pool::cancel`]: waits until everything has stopped at its next chunk; what hangs is handed back as it is.
+    /// To be called after [`Pool::cancel`]. Waits until all tasks have stopped at their next chunk. Hanging tasks are handed back as they
+    /// are.
     pub fn wind_up(&mut self, mut say: impl FnMut(Vec<Answer>) -> Result<(), super::WorkerError>) -> Result<(), super::WorkerError> {
         let deadline = Instant::now() + GRACE;
         while !self.idle() && Instant::now() < deadline {
@@ -74,18 +75,18 @@ impl<'a> Pool<'a> {
         say(hanging.into_iter().map(|(attempt, r)| Answer::Returned { attempt, stage: r.stage, task: r.task }).collect())
     }
 
-    /// True if a task does not stop: the pool must not be waited for.
+    /// True if a task does not stop. Do not wait for the pool then.
     pub fn hangs(&self) -> bool {
         self.hanging || self.threads.stuck()
     }
 
-    /// Hands back what has not begun, and stops the rest at its next chunk.
+    /// Hands back the tasks that have not begun, and stops the others at their next chunk.
     pub fn cancel(&mut self) -> Vec<Answer> {
         self.threads.cancel();
         self.hand_back()
     }
 
-    /// Hands back what has not begun.
+    /// Hands back the tasks that have not begun.
     pub fn hand_back(&mut self) -> Vec<Answer> {
         let back = |q: Queued| Answer::Returned { attempt: q.attempt, stage: q.stage, task: q.task };
         self.queue.drain(..).map(back).collect()
@@ -117,18 +118,18 @@ impl<'a> Pool<'a> {
             let Some(q) = self.queue.pop_front() else { break };
             self.running.insert(attempt, Running { stage, task, started: Instant::now(), late: None });
             out.push(Answer::Started { attempt, stage, task });
-            // The threads are of this process: they take what they are given.
+            // The threads belong to this process, so submitting cannot fail.
             let _ = self.threads.submit(vec![Assignment { attempt, stage, task, need, alone: false, have: q.have }]);
         }
         Ok(())
     }
 
-    /// How far the running tasks are.
+    /// The progress of the running tasks.
     pub fn progress(&self) -> Vec<Answer> {
         self.threads.under_way().into_iter().map(|u| Answer::Did { attempt: u.attempt, share: u.share }).collect()
     }
 
-    /// Starts what may start, and waits for something to report, at most so long.
+    /// Starts tasks as memory allows, and waits for news, at most for this time.
     pub fn step(&mut self, timeout: Duration) -> Result<Vec<Answer>, TaskError> {
         let mut out = Vec::new();
         self.start(&mut out)?;

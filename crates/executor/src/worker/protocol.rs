@@ -1,4 +1,4 @@
-//! What a driver and its workers say to each other, one JSON document a line: over pipes, or in the reports that workers leave in storage.
+//! The messages between a driver and its workers, one JSON document a line: over pipes, or in the reports that workers leave in storage.
 
 use chunkwise_plan::{FORMAT, TaskReport, WrittenChunk};
 use chunkwise_task::{ErrorClass, TaskError};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// The version of this program. Driver and workers of one run must have the same.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The folder below that of the run in which workers leave their reports.
+/// The folder inside a run's folder in which workers leave their reports.
 pub(crate) const REPORTS: &str = "reports";
 
-/// What a driver wants.
+/// An order of a driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
@@ -22,7 +22,7 @@ pub enum Order {
         stage: usize,
         /// Number of the task.
         task: u64,
-        /// Chunks of it that are there already.
+        /// Its chunks that exist already.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         have: Vec<WrittenChunk>,
     },
@@ -33,11 +33,11 @@ pub enum Order {
     },
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// The worker says what it is.
+    /// The greeting of a worker.
     Hello {
         /// Of the program.
         version: String,
@@ -55,7 +55,7 @@ pub enum Answer {
         /// Number of the task.
         task: u64,
     },
-    /// A share of a running task is done.
+    /// A fraction of a running task is done.
     Did {
         /// The number of the attempt.
         attempt: u64,
@@ -68,7 +68,7 @@ pub enum Answer {
     Done {
         /// The number of the attempt.
         attempt: u64,
-        /// What it did.
+        /// Its report.
         report: TaskReport,
     },
     /// A task failed.
@@ -79,7 +79,7 @@ pub enum Answer {
         stage: usize,
         /// Number of the task.
         task: u64,
-        /// What may be done about it.
+        /// The class of the failure.
         class: ErrorClass,
         /// Why.
         detail: String,
@@ -121,7 +121,7 @@ impl Answer {
     }
 }
 
-/// What differs between a driver and a worker; `None` if they fit together.
+/// The difference between a driver and a worker; `None` if they fit together.
 pub fn skew(version: &str, format: &str, plan: &str, wanted_plan: &str) -> Option<String> {
     let differ = |what: &str, worker: &str, driver: &str| Some(format!("the worker has {what} {worker}, but the driver has {driver}"));
     if version != VERSION {

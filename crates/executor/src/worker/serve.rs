@@ -1,4 +1,4 @@
-//! A worker at the end of a pipe: orders come line by line, answers go line by line.
+//! A worker at the end of a pipe. Orders arrive line by line, and answers are sent line by line.
 
 use super::pool::Pool;
 use super::{Answer, Exit, Order, Worker, WorkerError};
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// While tasks run, orders are looked for so often.
+/// How often it checks for orders while tasks run.
 const TICK: Duration = Duration::from_millis(20);
-/// While none do, a signal to stop is looked for so often.
+/// How often it checks for a signal to stop while no tasks run.
 const IDLE: Duration = Duration::from_millis(100);
-/// The driver hears so often how far the running tasks are.
+/// How often it reports the progress of running tasks to the driver.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Runs what comes in until there is no more. When the other side is gone, so is the reason to go on: what runs is left unfinished.
+/// Runs orders until there are no more. If the driver is gone, running tasks are abandoned.
 ///
 /// # Errors
-/// When an order is none, or an answer cannot be sent.
+/// When an order is invalid, or an answer cannot be sent.
 pub fn serve(
     worker: &Worker,
     input: impl BufRead + Send + 'static,
@@ -48,7 +48,7 @@ pub fn serve(
         if cancel.load(Ordering::Relaxed) {
             say(pool.cancel())?;
             pool.wind_up(&mut say)?;
-            // Not even a task that hangs may keep this process.
+            // Not even a hanging task may keep this process alive.
             std::mem::forget(pool);
             return Ok(Exit::Stopped);
         }

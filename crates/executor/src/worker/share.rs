@@ -1,4 +1,4 @@
-//! A worker that an engine has started with a share of a stage: it runs that, leaves its reports in storage, and ends.
+//! A worker that an engine has started with a share of a stage. It runs the share, leaves its reports in storage, and ends.
 
 use super::pool::Pool;
 use super::{Answer, Exit, REPORTS, Worker, WorkerError};
@@ -7,41 +7,41 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Reports are stored at least so often, so that a driver sees progress and a killed worker loses little.
+/// How often reports are stored at least, so that a driver sees progress and a killed worker loses little.
 const EVERY: Duration = Duration::from_secs(2);
-/// Reports of one object, at most.
+/// The largest number of reports in one object.
 const MAX_REPORTS: usize = 1000;
 const TICK: Duration = Duration::from_millis(100);
 
-/// Which tasks.
+/// A share of the tasks of a stage.
 #[derive(Debug, Clone)]
 pub struct Share {
     /// Index of the stage.
     pub stage: usize,
-    /// The tasks, or all of them.
+    /// The tasks; `None` for all of them.
     pub tasks: Option<Vec<Range<u64>>>,
-    /// Which part of them, of how many.
+    /// The part of them to run, and the number of parts.
     pub part: Option<(u64, u64)>,
     /// The name of this worker in its reports, if the engine has one.
     pub name: Option<String>,
-    /// A folder of its own for its reports: its name below `reports`.
+    /// A folder of its own for its reports, below `reports`.
     pub folder: Option<String>,
-    /// Tasks at once, where that is not as the worker was opened for.
+    /// The number of tasks at once, if it differs from the worker's.
     pub threads: Option<usize>,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
-    /// When everything must be over: tasks that would not end before are handed back.
+    /// When everything must be over. Tasks that would not end before that are handed back.
     pub until: Option<Instant>,
 }
 
-/// What became of a share.
+/// The result of a share.
 #[derive(Debug)]
 pub struct Shared {
     /// The worst end of a task.
     pub exit: Exit,
     /// The objects, below the run's folder, that hold the reports.
     pub stored: Vec<String>,
-    /// A task hangs: threads and memory are still its own.
+    /// A task hangs. It keeps its thread and its memory.
     pub hangs: bool,
 }
 
@@ -66,7 +66,7 @@ pub fn parse_ranges(text: &str) -> Result<Vec<Range<u64>>, String> {
         .collect()
 }
 
-/// Ascending task numbers as [`parse_ranges`] reads them.
+/// Prints ascending task numbers in the form that [`parse_ranges`] reads.
 pub fn ranges_text(tasks: &[u64]) -> String {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for &t in tasks {
@@ -78,7 +78,7 @@ pub fn ranges_text(tasks: &[u64]) -> String {
     ranges.iter().map(|r| format!("{}..{}", r.start, r.end)).collect::<Vec<_>>().join(",")
 }
 
-/// The part `index` of `size` contiguous parts of nearly the same length of some ranges.
+/// Cuts some ranges into `size` contiguous parts of nearly the same length, and returns part `index`.
 pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl Iterator<Item = u64> {
     let total = ranges.iter().map(|r| r.end - r.start).fold(0, u64::saturating_add);
     let cut = |i: u64| (u128::from(total) * u128::from(i) / u128::from(size.max(1))) as u64;
@@ -86,13 +86,13 @@ pub(crate) fn part_of(ranges: Vec<Range<u64>>, index: u64, size: u64) -> impl It
     ranges.into_iter().flatten().skip(from as usize).take((to - from) as usize)
 }
 
-/// Where engines tell a container which part of an array it is.
+/// The variables in which engines give a container its number in an array.
 const INDEX: [&str; 2] = ["AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX"];
 
-/// Which part of an array this process is: the number that it was given, or what the engine says in the environment.
+/// The number of this process in an array: the given one, or the one in the environment.
 ///
 /// # Errors
-/// When neither says so, or what the engine says is no number.
+/// When there is neither, or the one in the environment is not a number.
 pub fn array_index(given: Option<u64>) -> Result<u64, WorkerError> {
     if let Some(index) = given {
         return Ok(index);
@@ -138,10 +138,10 @@ impl Reports<'_> {
     }
 }
 
-/// When tasks of a share may not be started any more.
+/// Decides when no more tasks of a share may be started.
 struct Clock {
     until: Option<Instant>,
-    /// The longest task of the share so far.
+    /// The duration of the longest task of the share so far.
     longest: Duration,
 }
 
@@ -151,14 +151,13 @@ impl Clock {
         self.until.is_some_and(|t| Instant::now() + self.longest.mul_f64(1.25) > t)
     }
 
-    /// True if nothing may go on.
+    /// True if everything must stop.
     fn over(&self) -> bool {
         self.until.is_some_and(|t| Instant::now() >= t)
     }
 }
 
-/// Runs a share of a stage. What the tasks need must be there: they are of a stage whose inputs are done. `tell` sees every answer that goes
-/// to the reports.
+/// Runs a share of a stage. The inputs of the stage must be done. `tell` sees every answer that goes to the reports.
 ///
 /// # Errors
 /// When there is no such share, or reports cannot be stored.
@@ -185,7 +184,7 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     let threads = share.threads.unwrap_or(worker.threads).max(1);
     let mut pool = Pool::new(worker, threads, share.timeout);
     let mut clock = Clock { until: share.until, longest: Duration::ZERO };
-    // Only so many of them wait in the pool that ten million take no memory.
+    // Only a few of them are in the pool at a time, so that ten million tasks take no memory.
     let mut rest = part_of(ranges, index, size);
     let mut worst = Exit::Done;
     let mut note = |answers: Vec<Answer>, reports: &mut Reports<'_>, longest: &mut Duration| {
@@ -221,7 +220,7 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     reports.flush()?;
     let (stored, hangs) = (reports.stored, pool.hangs());
     if hangs {
-        // A thread that hangs is not waited for.
+        // A hanging thread is not waited for.
         std::mem::forget(pool);
     }
     Ok(Shared { exit: worst, stored, hangs })

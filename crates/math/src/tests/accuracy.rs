@@ -17,12 +17,12 @@ fn columns(data: &mut &[u8], width: usize) -> Vec<Vec<f64>> {
     (0..width).map(|c| numbers.iter().skip(c).step_by(width).copied().collect()).collect()
 }
 
-/// The worst error and where, of results with exact values.
+/// The largest error of the results, and its position.
 fn worst<T: Real>(out: &[T], exact: &[f64]) -> (f64, usize) {
     out.iter().zip(exact).enumerate().map(|(i, (&y, &e))| (T::error(y, e), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a })
 }
 
-/// Errors are measured from results rounded once, which hides up to half a unit: add it.
+/// Errors are measured against results that are rounded once. This hides up to half a unit, which is added here.
 const ROUNDED: f64 = 0.5;
 
 #[test]
@@ -46,7 +46,7 @@ fn doubles_match_exact_results() {
         for level in Level::available() {
             let mut out = vec![0.0; c[0].len()];
             f(level, &c[0], &c[1], &mut out);
-            // The error of logaddexp is one of its larger argument.
+            // The error of logaddexp is in units of its larger argument.
             let errors = out.iter().zip(&c[2]).enumerate().map(|(i, (&y, &e))| {
                 let unit = if name == "logaddexp" { (c[0][i].abs().max(c[1][i].abs()) / e).abs().max(1.0) } else { 1.0 };
                 (f64::error(y, e) / unit, i)
@@ -62,7 +62,7 @@ fn doubles_match_exact_results() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// The standard library's error may add to ours.
+/// The error of the standard library may add to ours.
 const STANDARD: f64 = 1.5;
 
 #[test]
@@ -77,7 +77,7 @@ fn doubles_match_the_standard_library() {
             f(level, &xs, &mut out);
             let exact: Vec<f64> = xs.iter().map(|&x| exact(x)).collect();
             let (e, i) = worst(&out, &exact);
-            // The formulas of the inverse hyperbolic functions in use here are off by several units.
+            // These formulas of the inverse hyperbolic functions are wrong by several units.
             let loose = if name.ends_with('h') { 6.0 } else { STANDARD };
             if e > bound + loose {
                 failures.push(format!("{name} {level:?}: {e} ulp at {:e}: {:e}, not {:e}", xs[i], out[i], exact[i]));
@@ -95,7 +95,7 @@ fn doubles_match_the_standard_library() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Every 257th float of all, other ones for each level.
+/// Every 257th float, with a different offset for each level.
 #[test]
 fn singles_are_accurate_over_their_range() {
     let mut failures = Vec::new();

@@ -72,7 +72,7 @@ fn one_exponent_is_the_same_as_many() {
     }
 }
 
-/// Ordinary arguments alone take the quick form, beside a special one the careful form.
+/// A block of ordinary arguments takes the quick form. With a special argument among them, it takes the careful form.
 fn check_quick<T: Real>(ones: Table1<T>, twos: Table2<T>, cast: fn(f64) -> T) {
     let mut random = Random(4);
     let mut draw =

@@ -1,4 +1,4 @@
-//! Zeros, infinities, NaN, edges of domains: as the standard library, which follows C99.
+//! Zeros, infinities, NaN, edges of domains: compared with the standard library, which follows C99.
 
 use super::*;
 

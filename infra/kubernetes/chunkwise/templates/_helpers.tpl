@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.serviceAccount.driver | default (printf "%s-driver" (include "chunkwise.name" .)) -}}
 {{- end -}}
 
-{{/* Bytes that a worker is told it may use. */}}
+{{/* The memory of a worker in bytes. */}}
 {{- define "chunkwise.worker.memory" -}}
 {{- $w := .Values.worker -}}
 {{- $given := int64 $w.memory -}}
@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Requests that are limits: the pod gets what it was planned for, and is the last to be evicted. */}}
+{{/* Requests and limits are the same: the pod gets the planned memory, and is the last to be evicted. */}}
 {{- define "chunkwise.resources" -}}
 {{- $mem := add (int64 .memory) (int64 .root.Values.memoryHeadroom) -}}
 requests:

@@ -1,7 +1,7 @@
-//! Any other way to start a worker: a command of the user's, one for each part of the work.
+//! Starts workers by a command of the user's, one for each part of the work.
 //!
-//! `{worker}` in it is the command line of the worker, quoted for a shell; its pieces are there, too. The command is expected to run until
-//! the worker has ended, as `ssh`, `srun`, `docker run` and `kubectl run --attach` do, and to end with its exit code.
+//! `{worker}` in it is the command line of the worker, quoted for a shell. Its pieces are available, too. The command must run until the
+//! worker has ended, as `ssh`, `srun`, `docker run` and `kubectl run --attach` do, and end with its exit code.
 
 use super::super::processes::worker_program;
 use super::{Engine, Job, Open, State, quoted, worker_arguments};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take to end after it was asked to.
+/// How long a command may take to end after a request to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Options of the executor `command`.
@@ -61,7 +61,7 @@ impl CommandOptions {
 
 struct Running {
     child: Child,
-    /// When it was asked to end.
+    /// When it was requested to end.
     asked: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Runs `workers` commands at once where the options do not say otherwise.
+    /// Runs `workers` commands at once, unless the options say otherwise.
     pub(crate) fn new(options: CommandOptions, workers: usize) -> Result<Command, RunError> {
         let program = worker_program(options.program.as_ref())?;
         let parallel = options.parallel.unwrap_or(workers);
@@ -173,7 +173,7 @@ impl Engine for Command {
             let state = match r.child.try_wait() {
                 Ok(None) => return true,
                 Ok(Some(status)) => match (status.code(), status.signal()) {
-                    // A shell says so of a command that a signal has ended.
+                    // A shell returns this code if a signal has ended the command.
                     (Some(code), _) if code > 128 => State::Lost(format!("signal {} ended it", code - 128)),
                     (Some(code), _) => State::Exited(code),
                     (None, signal) => State::Lost(format!("signal {} ended it", signal.unwrap_or(0))),
@@ -199,7 +199,7 @@ impl Engine for Command {
     }
 }
 
-/// The command with its places filled in, in one pass: what is put in is not looked at again.
+/// Fills in the placeholders of the command in one pass. Inserted values are not examined again.
 fn fill(template: &str, values: &[String; PLACES.len()]) -> String {
     let (mut out, mut rest) = (String::new(), template);
     while let Some(open) = rest.find('{') {

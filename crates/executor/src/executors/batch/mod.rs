@@ -1,5 +1,5 @@
-//! Engines that take jobs and tell little about them. What is done is decided by what storage holds: the reports that workers have left
-//! there, and the chunks that those name. What the engine says of a job only explains tasks of which there is no report.
+//! Engines that tell little about their jobs. Storage decides what is done: the reports that workers have left there, and the chunks that
+//! these name. The engine's state of a job only explains tasks that have no report.
 
 #[cfg(feature = "aws-batch")]
 mod aws_batch;
@@ -33,11 +33,11 @@ use std::time::{Duration, Instant};
 
 /// How long a cancelled job may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What the kernel counts of a container besides what its process was told that it may use.
+/// Memory of a container that the kernel counts in addition to what its process may use.
 #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
 const HEADROOM: u64 = 64 << 20;
 
-/// An array of workers to be started: part `k` runs the `k`-th list of tasks.
+/// An array of workers that is to be started: part `k` runs the `k`-th list of tasks.
 #[cfg_attr(not(any(feature = "kubernetes", feature = "aws-batch")), expect(dead_code, reason = "only these size containers"))]
 pub(crate) struct Job<'a> {
     /// URL of the plan.
@@ -48,13 +48,13 @@ pub(crate) struct Job<'a> {
     pub stage: usize,
     /// For each part, its tasks, ascending.
     pub parts: Vec<Vec<u64>>,
-    /// What one worker may use.
+    /// The memory that one worker may use.
     pub allowed_mem: u64,
-    /// What of that is for the program itself.
+    /// The part of it that is for the program itself.
     pub reserved_mem: u64,
-    /// What the largest of its tasks is projected to need besides.
+    /// The projected memory of its largest task, in addition.
     pub need: u64,
-    /// Its tasks were killed for memory before: they get all that a worker may use.
+    /// Its tasks were killed for memory before: they get all the memory that a worker may use.
     pub alone: bool,
     /// The name of all jobs of this run.
     pub name: String,
@@ -66,8 +66,8 @@ impl Job<'_> {
         ranges_text(&self.parts.concat())
     }
 
-    /// What a worker that runs so many tasks at once is told that it may use, and what its container is given; `given` is the
-    /// container's size if the user has chosen it.
+    /// The memory that a worker with this many tasks at once may use, and the size of its container. `given` is the container's size if the
+    /// user has chosen it.
     #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
     pub fn sizes(&self, threads: usize, given: Option<u64>) -> (u64, u64) {
         match given {
@@ -84,7 +84,7 @@ impl Job<'_> {
 /// For each job, the parts that have not ended.
 pub(crate) type Open = BTreeMap<String, Vec<usize>>;
 
-/// What an engine knows of a part.
+/// The state of a part, as the engine sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State {
     /// It waits or runs.
@@ -105,27 +105,27 @@ pub(crate) trait Engine {
     fn name(&self) -> &'static str;
     /// Tasks that may be submitted at once.
     fn capacity(&self) -> usize;
-    /// Parts of one job, at most.
+    /// The largest number of parts of one job.
     fn widest(&self) -> usize;
-    /// Tasks of one part, where there are enough of them.
+    /// The number of tasks of one part, if there are enough tasks.
     fn tasks_per_part(&self) -> usize;
-    /// Bytes that it lets a worker of a job use.
+    /// The memory of a worker of a job, in bytes.
     fn memory(&self, job: &Job<'_>) -> u64 {
         job.allowed_mem
     }
-    /// Characters in which the tasks of a job must fit: a system takes no longer argument.
+    /// The largest number of characters for the tasks of a job: the system does not accept a longer argument.
     fn longest(&self) -> usize {
         100_000
     }
     /// How often it is asked.
     fn every(&self) -> Duration;
-    /// Ends what a driver that was killed has left of this run, by the name of its jobs.
+    /// Ends the remaining jobs of this run if its driver was killed. They are found by name.
     fn clear(&mut self, _name: &str) {}
-    /// Starts a job, and gives its handle. Workers call themselves `<handle>_<part>`.
+    /// Starts a job, and returns its handle. Workers call themselves `<handle>_<part>`.
     fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError>;
-    /// What is known of the parts of some jobs. A part that is not mentioned is taken to be alive.
+    /// The states of the parts of some jobs. A part that is not mentioned counts as alive.
     fn states(&mut self, jobs: &Open) -> Result<Vec<(String, State)>, RunError>;
-    /// What the user should know, since the last time.
+    /// Warnings for the user since the last call.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -143,7 +143,7 @@ fn job_name(id: &str) -> String {
     format!("chunkwise-{id}")
 }
 
-/// The attempts of a job in parts of nearly the same length, at most `each`: the cuts are those that a worker makes.
+/// Cuts the attempts of a job into parts of nearly the same length, at most `each`, in the same way as a worker does.
 fn cut(mut job: Vec<Assignment>, each: usize) -> Vec<Vec<Assignment>> {
     let (total, n) = (job.len(), job.len().div_ceil(each));
     let mut parts: Vec<Vec<Assignment>> = (0..n).rev().map(|i| job.split_off((total as u128 * i as u128 / n as u128) as usize)).collect();
@@ -160,7 +160,7 @@ struct Part {
     memory: u64,
     /// Attempts that have not ended.
     open: Vec<Assignment>,
-    /// We have cancelled it.
+    /// Whether we have cancelled it.
     cancelled: bool,
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct BatchExecutor<E: Engine> {
     engine: E,
     store: Store,
     id: String,
-    /// What waits to be submitted together.
+    /// Attempts that are waiting to be submitted together.
     pending: Vec<Assignment>,
     since: Instant,
     parts: BTreeMap<String, Part>,
@@ -203,7 +203,7 @@ impl<E: Engine> BatchExecutor<E> {
         })
     }
 
-    /// Submits what has gathered: by stage, and what wants to be alone by itself.
+    /// Submits the collected attempts: one job for each stage, and one for each attempt that has to run alone.
     fn launch(&mut self) -> Result<(), RunError> {
         let mut groups: BTreeMap<(usize, bool), Vec<Assignment>> = BTreeMap::new();
         for a in self.pending.drain(..) {
@@ -215,7 +215,7 @@ impl<E: Engine> BatchExecutor<E> {
             let each = if alone { 1 } else { self.engine.tasks_per_part().max(1) };
             while !work.is_empty() {
                 let mut n = most.saturating_mul(each).min(work.len());
-                // A part of what was to be one job may have a list of tasks that is too long.
+                // The list of tasks may be too long for a part.
                 let text = |n: usize| ranges_text(&work[..n].iter().map(|a| a.task).collect::<Vec<_>>()).len();
                 while n > 1 && text(n) > self.engine.longest() {
                     n = n.div_ceil(2);
@@ -258,7 +258,7 @@ impl<E: Engine> BatchExecutor<E> {
         jobs
     }
 
-    /// What workers have reported since the last time.
+    /// The reports of workers since the last call.
     fn reports(&mut self) -> Result<Vec<(String, Answer)>, RunError> {
         let (mut out, parts) = (Vec::new(), &self.parts);
         let whose = |key: &str| {
@@ -269,7 +269,7 @@ impl<E: Engine> BatchExecutor<E> {
         Ok(out)
     }
 
-    /// Looks at engine and storage, in this order: what a part has reported before it ended is seen.
+    /// Asks the engine first, and then reads storage: so reports that a part wrote before it ended are seen.
     fn look(&mut self) -> Result<Vec<Update>, RunError> {
         let jobs = self.jobs();
         let states: HashMap<String, State> =
@@ -292,7 +292,7 @@ impl<E: Engine> BatchExecutor<E> {
                     );
                     continue;
                 }
-                // In the reports that a resumed run reads already.
+                // A resumed run reads these from the reports anyway.
                 Answer::Wrote(_) | Answer::Did { .. } => continue,
                 Answer::Done { report, .. } => {
                     let there = stored.next().unwrap_or(Ok(()));
@@ -334,7 +334,7 @@ impl<E: Engine> BatchExecutor<E> {
     }
 }
 
-/// For each report, if every chunk that it names is there with its size. Those of all reports are asked for together.
+/// For each report, checks that every chunk that it names is stored with its size. The chunks of all reports are requested together.
 fn stored(ctx: &TaskContext, reports: &[&TaskReport]) -> Vec<Result<(), TaskError>> {
     let check = |r: &TaskReport, w: &WrittenChunk| -> Result<(), TaskError> {
         let missing = |detail: &str| TaskError::Lost {
@@ -368,7 +368,7 @@ fn stored(ctx: &TaskContext, reports: &[&TaskReport]) -> Vec<Result<(), TaskErro
     out
 }
 
-/// Of a task whose worker has ended without a report of it.
+/// The error of a task whose worker has ended without a report of it.
 fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memory: u64) -> TaskError {
     let (stage, task) = (a.stage, a.task);
     let lost = |detail: String| TaskError::Lost { stage, task, detail };
@@ -393,7 +393,7 @@ fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memo
     }
 }
 
-/// A worker's command line, but for the program and what differs between parts.
+/// A worker's command line, without the program and the arguments that differ between parts.
 pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
     let text = |s: &str| s.to_string();
     let mut words = vec![
@@ -413,12 +413,12 @@ pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
     words
 }
 
-/// What a worker is allowed: no more than its driver, whose environment may be another.
+/// The permissions of a worker: no more than those of its driver, whose environment may be another.
 pub(crate) fn allowed_arguments() -> impl Iterator<Item = String> {
     chunkwise_storage::allowed().into_iter().flat_map(|word| ["--allow".into(), word])
 }
 
-/// A word as a shell takes it for one.
+/// A word, quoted for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -442,7 +442,7 @@ impl<E: Engine> Executor for BatchExecutor<E> {
             self.since = Instant::now();
         }
         if self.open == 0 && self.inbox.is_new() {
-            // A resumed run has read them.
+            // A resumed run has read them already.
             self.inbox.skip(&self.store)?;
             self.engine.clear(&job_name(&self.id));
         }
@@ -453,7 +453,7 @@ impl<E: Engine> Executor for BatchExecutor<E> {
 
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Update>, RunError> {
         let every = self.engine.every();
-        // Tasks become ready one by one; jobs should hold many.
+        // Tasks become ready one by one, but jobs should hold many.
         if !self.pending.is_empty() && self.cancelled.is_none() && (self.parts.is_empty() || self.since.elapsed() >= every) {
             self.launch()?;
         }
@@ -482,7 +482,7 @@ impl<E: Engine> Executor for BatchExecutor<E> {
         }
         let found = self.parts.iter_mut().find(|(_, p)| p.open.iter().any(|a| a.attempt == attempt));
         let Some((name, part)) = found else { return };
-        // Others of that part would have to be run again.
+        // The other tasks of that part would have to be run again.
         if (hangs || part.open.len() == 1) && !part.cancelled {
             part.cancelled = true;
             self.engine.cancel(name);

@@ -1,33 +1,33 @@
-//! How long an engine may leave its driver without an answer. Looks are counted, not questions: a look at many jobs asks about many of them, and a
-//! controller that is restarted leaves all the questions unanswered.
+//! How long an engine may leave its driver without an answer. This counts checks, not requests: one check makes many requests, and a
+//! controller that is being restarted answers none of them.
 
-/// Looks in a row that may go unanswered: an engine that is upgraded is away for a while.
+/// The number of unanswered checks in a row that are tolerated. An engine may be away for a while during an upgrade.
 const MAX_UNANSWERED: u32 = 60;
 
-/// The looks that went unanswered.
+/// Counts unanswered checks.
 #[derive(Default)]
 pub(super) struct Silence {
     looks: u32,
-    /// Of the look that goes on: an answer has come, and why one did not.
+    /// Of the present check: whether there was an answer, and why there was none.
     answered: bool,
     why: Option<String>,
 }
 
 impl Silence {
-    /// A question was answered.
+    /// A request was answered.
     pub fn answer(&mut self) {
         self.answered = true;
     }
 
-    /// A question was not answered.
+    /// A request was not answered.
     pub fn no_answer(&mut self, why: String) {
         self.why.get_or_insert(why);
     }
 
-    /// Ends a look.
+    /// Ends a check.
     ///
     /// # Errors
-    /// Why nothing is answered, if that has gone on for too long.
+    /// Why there are no answers, if this has gone on for too long.
     pub fn end(&mut self) -> Result<(), String> {
         let answered = std::mem::take(&mut self.answered);
         let why = self.why.take().filter(|_| !answered);
@@ -52,7 +52,7 @@ mod tests {
             assert_eq!(look(0, 1000), Ok(()));
         }
         assert_eq!(look(0, 1000), Err("refused 0".into()));
-        // An engine that answers some questions is there.
+        // An engine that answers some requests is present.
         assert_eq!(look(1, 1000), Ok(()));
         for _ in 0..MAX_UNANSWERED {
             assert_eq!(look(0, 1), Ok(()));

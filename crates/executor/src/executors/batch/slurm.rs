@@ -1,4 +1,4 @@
-//! Slurm: array jobs through `sbatch`. States come from `scontrol`, or, of jobs that it has forgotten, from the accounting database.
+//! Slurm: array jobs through `sbatch`. States come from `scontrol`, or from the accounting database for jobs that it has forgotten.
 
 use super::super::processes::worker_program;
 use super::silence::Silence;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where the configuration cannot be asked for its largest array.
+/// The largest array, if the configuration does not say.
 const MAX_ARRAY: usize = 1001;
 
 /// Options of the executor `slurm`.
@@ -58,7 +58,7 @@ pub struct Slurm {
     options: SlurmOptions,
     program: PathBuf,
     widest: usize,
-    /// Parts of each job.
+    /// The number of parts of each job.
     parts: HashMap<String, usize>,
     silence: Silence,
 }
@@ -73,7 +73,7 @@ fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String,
     };
     let done = child.wait_with_output().map_err(|e| format!("'{program}': {e}"))?;
     let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
-    // What ends before it has read its input says why better than a broken pipe does.
+    // If the program ends before it has read its input, its message is better than that of a broken pipe.
     match written {
         _ if !done.status.success() => Err(format!("'{program}' failed: {said}")),
         Err(e) => Err(format!("'{program}' takes no input: {e}")),
@@ -82,7 +82,7 @@ fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String,
 }
 
 impl Slurm {
-    /// Finds out how large arrays may be.
+    /// Finds the largest array that is allowed.
     pub(crate) fn new(options: SlurmOptions) -> Result<Slurm, RunError> {
         let config = run("scontrol", &["show", "config"], None).map_err(RunError::Executor)?;
         let value = |key: &str| {
@@ -114,7 +114,7 @@ fn field<'t>(line: &'t str, key: &str) -> Option<&'t str> {
     line.split_whitespace().find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// What a state and an exit code of Slurm mean.
+/// Interprets a state and an exit code of Slurm.
 fn state(name: &str, exit: &str, reason: &str) -> State {
     let (code, signal) = exit.split_once(':').unwrap_or((exit, "0"));
     let (code, signal) = (code.parse::<i32>().unwrap_or(1), signal.parse::<i32>().unwrap_or(0));
@@ -166,7 +166,7 @@ impl Engine for Slurm {
 
     fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError> {
         let o = &self.options;
-        // What the worker may use, in the units of Slurm.
+        // The memory of the worker, in the units of Slurm.
         let memory = self.memory(job).div_ceil(1 << 20);
         let output = match &o.logs {
             Some(folder) => folder.join("chunkwise-%A_%a.log").display().to_string(),
@@ -203,7 +203,7 @@ impl Engine for Slurm {
                 Ok(text) => {
                     self.silence.answer();
                     for line in text.lines() {
-                        // Of parts that wait together there is one line with a range, which says nothing about any of them.
+                        // Parts that wait together have one line with a range. It says nothing about any one of them.
                         let Some(part) = field(line, "ArrayTaskId").filter(|p| p.bytes().all(|b| b.is_ascii_digit())) else { continue };
                         let of = |key| field(line, key).unwrap_or_default();
                         out.push((format!("{handle}_{part}"), state(of("JobState"), of("ExitCode"), of("Reason"))));

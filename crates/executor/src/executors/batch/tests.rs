@@ -29,7 +29,7 @@ fn attempt(attempt: u64, task: u64) -> Assignment {
     Assignment { attempt, stage: 0, task, need: 0, alone: false, have: Vec::new() }
 }
 
-/// An engine that only takes note.
+/// An engine that only records calls.
 #[derive(Default)]
 struct Notes {
     every: Duration,
@@ -45,7 +45,7 @@ impl Engine for Notes {
     fn capacity(&self) -> usize {
         10
     }
-    /// So that the product of both is no number.
+    /// The product of both numbers would overflow.
     fn widest(&self) -> usize {
         usize::MAX
     }
@@ -67,7 +67,7 @@ impl Engine for Notes {
     }
 }
 
-/// A folder that goes away.
+/// A folder that is deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -105,7 +105,7 @@ fn context(folder: &Path) -> Arc<TaskContext> {
     Arc::new(TaskContext::open(Plan::from_json(&plan.to_string()).unwrap()).unwrap())
 }
 
-/// What has ended, and if it was cancelled.
+/// The attempts that have ended, and whether they were cancelled.
 fn ended(updates: Vec<Update>) -> Vec<(u64, bool)> {
     let end =
         |u| if let Update::Ended { attempt, result } = u { Some((attempt, matches!(result, Err(TaskError::Cancelled)))) } else { None };
@@ -120,7 +120,7 @@ fn what_waits_to_be_submitted_can_be_stopped() {
     executor.submit(vec![attempt(1, 0)]).unwrap();
     assert_eq!(ended(executor.wait(Duration::ZERO).unwrap()), []);
     assert_eq!(executor.engine.submitted, [[0]]);
-    // The next job waits for more tasks; of these one is not wanted any more.
+    // The next job waits for more tasks. One of these is cancelled meanwhile.
     executor.submit(vec![attempt(2, 1), attempt(3, 2), attempt(4, 3)]).unwrap();
     executor.stop(3, false);
     assert_eq!(ended(executor.wait(Duration::ZERO).unwrap()), [(3, true)]);
@@ -134,7 +134,7 @@ fn what_waits_to_be_submitted_can_be_stopped() {
     executor.stop(1, false);
     executor.stop(4, true);
     assert_eq!(executor.engine.cancelled, ["j1_0", "j2_0"]);
-    // Of a run that is cancelled nothing more is submitted.
+    // When a run is cancelled, nothing more is submitted.
     executor.engine.every = Duration::from_secs(3600);
     executor.submit(vec![attempt(5, 4)]).unwrap();
     executor.cancel();

@@ -13,31 +13,31 @@ use chunkwise_plan::TaskReport;
 use chunkwise_storage::Store;
 use serde::Deserialize;
 
-/// What became of an invocation.
+/// The outcome of an invocation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The function answered.
     Answer(Box<RunTasksAnswer>),
-    /// It was handed in, to be run some time.
+    /// It was accepted, and will run later.
     Accepted,
-    /// Too many at once; it did not run.
+    /// Lambda refused it because too many run at once. It did not run.
     Throttled(String),
-    /// The service failed. The invocation did not run, or it is not known whether it did.
+    /// The service failed. It is not known whether the invocation ran.
     Unavailable(String),
-    /// It ended without an answer, or the answer was lost. The reports that it has left are there.
+    /// It ended without an answer, or the answer was lost. Its reports are in storage.
     Broken {
-        /// How.
+        /// How it ended.
         end: End,
-        /// What is known of it.
+        /// Details for a message.
         detail: String,
-        /// What it has done before.
+        /// The reports of tasks that it finished before.
         done: Vec<TaskReport>,
     },
     /// No invocation can succeed.
     Hopeless(String),
 }
 
-/// How an invocation ended that did not answer.
+/// How an invocation ended without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The connection was lost; it may have run, or may still run.
@@ -46,7 +46,7 @@ pub(super) enum End {
     TimedOut,
     /// Killed for memory.
     OutOfMemory,
-    /// The process is gone otherwise.
+    /// The process ended in another way.
     Crashed,
     /// It said that it failed in a way that may pass.
     Transient,
@@ -54,7 +54,7 @@ pub(super) enum End {
     Permanent,
 }
 
-/// What a function error looks like.
+/// The form of a function error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct FunctionError {
@@ -62,7 +62,7 @@ struct FunctionError {
     error_message: String,
 }
 
-/// What a function error means; `None` if nothing can ever succeed.
+/// Interprets a function error; `None` if no invocation can ever succeed.
 fn end_of(kind: &str, message: &str) -> Option<End> {
     Some(match kind {
         REFUSED | RESOURCE => return None,
@@ -70,13 +70,13 @@ fn end_of(kind: &str, message: &str) -> Option<End> {
         PERMANENT => End::Permanent,
         _ if message.contains("Task timed out") || kind.eq_ignore_ascii_case("Sandbox.Timedout") => End::TimedOut,
         _ if kind.contains("OutOfMemory") => End::OutOfMemory,
-        // The kernel kills what goes beyond its memory; nothing else kills a function with this signal.
+        // The kernel kills a process that exceeds its memory. Nothing else kills a function with this signal.
         _ if message.contains("signal: killed") || message.contains("exit status 137") => End::OutOfMemory,
         _ => End::Crashed,
     })
 }
 
-/// The reports of an invocation, which lie in a folder of their own.
+/// The reports of an invocation, which has a folder of its own.
 fn left(store: &Store, folder: &str) -> Vec<Answer> {
     let Ok(found) = store.list(folder) else { return Vec::new() };
     let mut keys: Vec<String> = found.into_iter().map(|(k, _)| k).collect();
@@ -84,7 +84,7 @@ fn left(store: &Store, folder: &str) -> Vec<Answer> {
     read(store, &keys)
 }
 
-/// What is in some objects with reports; nothing, if they cannot be read.
+/// The reports in some objects; none if they cannot be read.
 fn read(store: &Store, keys: &[String]) -> Vec<Answer> {
     let Ok(objects) = store.get_all(keys) else { return Vec::new() };
     objects.into_iter().flatten().flat_map(|data| answers(&data)).collect()
@@ -94,7 +94,7 @@ fn done(answers: Vec<Answer>) -> Vec<TaskReport> {
     answers.into_iter().filter_map(|a| if let Answer::Done { report, .. } = a { Some(report) } else { None }).collect()
 }
 
-/// Requests of a kind: to which function, and how.
+/// Invokes one function, always in the same way.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub client: Client,
@@ -109,7 +109,7 @@ impl Caller {
         let kind = if self.asynchronous { InvocationType::Event } else { InvocationType::RequestResponse };
         let sent = self.client.invoke().function_name(&self.function).invocation_type(kind).payload(Blob::new(event)).send().await;
         let store = self.store.clone();
-        // Storage blocks its callers.
+        // Calls of storage block.
         let look = move || async move { tokio::task::spawn_blocking(move || done(left(&store, &folder))).await.unwrap_or_default() };
         let answer = match sent {
             Ok(answer) => answer,
@@ -162,7 +162,7 @@ enum Refusal {
     Hopeless,
 }
 
-/// Errors with a status below 500 that pass.
+/// Errors with a status below 500 after which the request may succeed.
 const PASSING: [&str; 2] = ["ResourceConflictException", "RequestTimeout"];
 
 fn refusal_of(status: u16, code: &str) -> Refusal {
@@ -178,7 +178,7 @@ fn refusal_of(status: u16, code: &str) -> Refusal {
 fn refusal(e: &SdkError<InvokeError>) -> Refusal {
     match e {
         SdkError::ServiceError(s) => refusal_of(s.raw().status().as_u16(), s.err().code().unwrap_or_default()),
-        // Of a dispatch that failed it is not known if the request has arrived.
+        // If a dispatch fails, it is not known whether the request has arrived.
         SdkError::DispatchFailure(_) | SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Refusal::Unanswered,
         _ => Refusal::Hopeless,
     }

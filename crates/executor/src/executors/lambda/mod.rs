@@ -6,9 +6,9 @@
 //!                              └──────── refused by Lambda (429) ───────────┘
 //! ```
 //!
-//! An answer brings the reports of its tasks, so a driver that waits for answers asks storage for nothing. When there is no answer (the
-//! connection was lost, the function was killed) the reports that the invocation has left in storage count, and the rest is tried again by the
-//! scheduler, by the class of what happened. An invocation cannot be stopped, so an attempt that is not wanted any more is only forgotten.
+//! An answer contains the reports of its tasks, so a driver that waits for answers does not read storage. If there is no answer (the
+//! connection was lost, the function was killed), the reports that the invocation has left in storage count. The scheduler tries the other
+//! tasks again, by the class of the failure. An invocation cannot be stopped, so an attempt that is not wanted any more is only forgotten.
 
 mod gate;
 mod invoke;
@@ -42,21 +42,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long functions may take to hand back what they do when the run is cancelled.
+/// How long functions may take to hand back their tasks when the run is cancelled.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// Attempts that are taken ahead of invocations, at most.
+/// The largest number of attempts that are taken before there are invocations for them.
 const AHEAD: usize = 100_000;
-/// An answer that says that Lambda is busy comes within this time; before, nothing counts as started.
+/// If Lambda is busy, it answers within this time. Until then, no task counts as started.
 const ACCEPTED: Duration = Duration::from_millis(150);
-/// Times that a task may be handed back before it gets an invocation of its own.
+/// How often a task may be handed back before it gets an invocation of its own.
 const HANDED_BACK: u32 = 2;
 /// Pause between two warnings of the same kind.
 const WARN: Duration = Duration::from_secs(30);
 /// An invocation of several tasks is overdue after this many seconds plus this many times the expected time.
 const OVERDUE: (f64, f64) = (5.0, 4.0);
-/// No invocation is taken back while more than this share of all are overdue: then everything is slower than it was.
+/// No tasks are taken back while more than this fraction of all invocations are overdue: then everything is slower than before.
 const OVERDUE_SHARE: f64 = 0.1;
-/// Memory and time of a function that may not be asked for them.
+/// Memory and time limit of a function if the driver may not ask for them.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// An invocation that has not ended.
@@ -65,7 +65,7 @@ struct Flight {
     open: Vec<Assignment>,
     stage: usize,
     began: Instant,
-    /// Tasks that it was given.
+    /// The number of tasks that it was given.
     tasks: usize,
 }
 
@@ -73,7 +73,7 @@ struct Flight {
 pub(crate) struct LambdaExecutor {
     ctx: Arc<TaskContext>,
     id: String,
-    /// What distinguishes the invocations of this driver.
+    /// Tells the invocations of this driver from those of others.
     nonce: String,
     trace: String,
     options: LambdaOptions,
@@ -84,10 +84,10 @@ pub(crate) struct LambdaExecutor {
     gate: Gate,
     pace: Pace,
     pending: VecDeque<Assignment>,
-    /// What Lambda has refused, until when it waits.
+    /// Refused attempts, and until when they wait.
     refused: Vec<(Instant, Vec<Assignment>)>,
     flights: HashMap<u64, Flight>,
-    /// Attempts that have not ended: in which invocation, or 0 if in none.
+    /// Attempts that have not ended, with their invocation, or 0 if they have none.
     flight_of: HashMap<u64, u64>,
     /// When attempts probably begin.
     begins: BinaryHeap<Reverse<(Instant, u64, u64)>>,
@@ -105,12 +105,12 @@ pub(crate) struct LambdaExecutor {
     looked: Instant,
 }
 
-/// Processors that come with so much memory, as many tasks run at once in a function.
+/// The number of processors of a function with this memory. This is also the number of tasks at once.
 fn processors(memory: u64) -> usize {
     (((memory >> 20) + 884) / 1769).clamp(1, 6) as usize
 }
 
-/// Lets this process have as many connections as the system allows.
+/// Raises the limit of open connections of this process as far as the system allows.
 fn raise_open_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -131,7 +131,7 @@ impl LambdaExecutor {
         let found = aws.wait(asking.get_function_configuration().function_name(&options.function).send());
         let (memory, timeout) = match found {
             Ok(f) => (f.memory_size().map(|m| (m as u64) << 20), f.timeout().map(|t| Duration::from_secs(t as u64))),
-            // To invoke a function one need not be allowed to look at it.
+            // The right to invoke a function does not include the right to read its configuration.
             Err(e) if e.code().is_some_and(|c| c.contains("AccessDenied")) => (None, None),
             Err(e) => return fail(format!("the function '{}' cannot be used: {}", options.function, sentence(&e))),
         };
@@ -209,7 +209,7 @@ impl LambdaExecutor {
         self.out.push(Update::Ended { attempt, result });
     }
 
-    /// Sends what has gathered, as far as invocations are free.
+    /// Sends the collected attempts, as far as there are free invocations.
     fn launch(&mut self) -> Result<(), RunError> {
         let now = Instant::now();
         if self.refused.iter().any(|(when, _)| *when <= now) {
@@ -227,7 +227,7 @@ impl LambdaExecutor {
             let alone = a.alone || self.handed_back.get(&(a.stage, a.task)).is_some_and(|n| *n >= HANDED_BACK);
             groups.entry((Reverse(a.stage), !alone)).or_default().push(a);
         }
-        // Later stages first, as the scheduler has them; what did not get an invocation waits on.
+        // Later stages come first, in the order of the scheduler. Attempts without an invocation wait.
         let mut left = Vec::new();
         for ((Reverse(stage), together), mut work) in groups {
             work.sort_by_key(|a| a.task);
@@ -278,13 +278,13 @@ impl LambdaExecutor {
         let (caller, sender) = (self.caller.clone(), self.sender.clone());
         self.aws.handle().spawn(async move {
             let outcome = caller.call(event, format!("{REPORTS}/{name}")).await;
-            // If nothing listens any more, the run is over.
+            // If there is no receiver any more, the run is over.
             let _ = sender.send((flight, outcome));
         });
         Ok(())
     }
 
-    /// Counts what an invocation costs: what it says itself, or as long as it was under way.
+    /// Counts the cost of an invocation: the duration that it reports, or the time since it was sent.
     fn charge(&mut self, seconds: f64) {
         let billed = (seconds * 1000.0).ceil().max(1.0) / 1000.0;
         self.usage.invocations += 1;
@@ -388,7 +388,7 @@ impl LambdaExecutor {
         for task in a.rest.iter().flat_map(|r| r[0]..r[1]) {
             let Some(o) = taken(task) else { continue };
             let times = self.handed_back.entry((stage, task)).or_insert(0);
-            // Of an invocation that has done something only the time was short, not every task long.
+            // If the invocation has finished some tasks, its time was short, but not every task is long.
             *times += u32::from(!told && a.done == 0);
             let late = tasks == 1 && *times > HANDED_BACK;
             let result = if late { Err(self.too_long(stage, task)) } else { Err(TaskError::Cancelled) };
@@ -424,8 +424,9 @@ impl LambdaExecutor {
         }
     }
 
-    /// Takes the tasks of overdue invocations back: one of them hangs or is slow, it is not known which, and the others wait behind it. They are
-    /// sent again, and the first result counts. An invocation of a single task is left to the scheduler, which starts a second copy.
+    /// Takes back the tasks of overdue invocations. One of the tasks hangs or is slow. It is not known which one, and the others wait
+    /// behind it. All are sent again, and the first result counts. An invocation with a single task is left to the scheduler, which starts
+    /// a second copy.
     fn take_back(&mut self) {
         if self.looked.elapsed() < Duration::from_secs(1) {
             return;
@@ -448,7 +449,7 @@ impl LambdaExecutor {
         }
     }
 
-    /// Says of attempts whose time has come that they have begun.
+    /// Reports attempts as started when they have probably begun.
     fn begin(&mut self) {
         let now = Instant::now();
         while self.begins.peek().is_some_and(|Reverse((when, ..))| *when <= now) {
@@ -459,7 +460,7 @@ impl LambdaExecutor {
         }
     }
 
-    /// Reads what functions have reported since the last time, where no answer is waited for.
+    /// Reads the reports of functions since the last call, if there are no answers.
     fn look(&mut self) -> Result<(), RunError> {
         let own = format!("{REPORTS}/{}_", self.nonce);
         let flight_of = |key: &str| key.strip_prefix(&own)?.split('/').next()?.parse::<u64>().ok();
@@ -505,7 +506,7 @@ impl LambdaExecutor {
         }
         if let Ok(r) = &result {
             self.pace.add(a.stage, r.seconds);
-            // There is no answer that says how long the whole invocation took; its tasks are most of it.
+            // No answer tells how long the whole invocation took. Its tasks are most of it.
             self.usage.gb_seconds += r.seconds * self.memory as f64 / f64::from(1u32 << 30);
         }
         self.end(a.attempt, result);
@@ -582,7 +583,7 @@ impl Executor for LambdaExecutor {
         if self.cancelled.is_none() {
             self.cancelled = Some(Instant::now());
             if !self.flights.is_empty() {
-                // Functions see it within seconds. If they do not, what they write does no harm.
+                // Functions notice this within seconds. If they do not, their writes do no harm.
                 let _ = detached::cancel(&self.ctx.run_dir);
             }
         }

@@ -10,19 +10,19 @@ pub struct LambdaOptions {
     /// Name or ARN of the function, perhaps with a version or an alias (`NAME:ALIAS`).
     pub(super) function: String,
     pub(super) aws: AwsOptions,
-    /// Invocations at once, at most.
+    /// The largest number of invocations at once.
     pub(super) concurrency: usize,
-    /// Seconds that an invocation of many small tasks is meant to take.
+    /// The intended duration, in seconds, of an invocation of many small tasks.
     pub(super) seconds: f64,
-    /// Tasks of one invocation, at most.
+    /// The largest number of tasks of one invocation.
     pub(super) tasks: usize,
-    /// Invocations are only handed in; what became of them is read from storage.
+    /// Invocations are only submitted. Their results are read from storage.
     pub(super) asynchronous: bool,
-    /// How often storage is looked at then.
+    /// How often storage is read in this case.
     pub(super) poll: Duration,
-    /// How long there may be nothing but throttling.
+    /// How long Lambda may only throttle.
     pub(super) patience: Duration,
-    /// Bytes of memory and seconds of the function, where it may not be asked for them.
+    /// The function's memory in bytes and time limit in seconds, if the driver may not ask for them.
     pub(super) memory: Option<u64>,
     pub(super) timeout: Option<Duration>,
 }

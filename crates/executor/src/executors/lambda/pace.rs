@@ -1,14 +1,14 @@
-//! How many tasks an invocation gets: by what was measured, as many as it does in a few seconds, but never so many that other invocations have
-//! none.
+//! How many tasks an invocation gets: as many as it does in a few seconds by the measured times, but never so many that other invocations
+//! have none.
 
-/// Weight of a new duration in the average.
+/// The weight of a new duration in the average.
 const NEW: f64 = 0.1;
 
 /// Average durations by stage.
 pub(super) struct Pace {
-    /// Seconds of a task; 0: not known.
+    /// Seconds of a task; 0 if not known.
     mean: Vec<f64>,
-    /// Tasks that an invocation has managed in its time, where it could not manage all.
+    /// The number of tasks that an invocation finished in its time, if it could not finish all.
     cap: Vec<usize>,
     seconds: f64,
     most: usize,
@@ -16,7 +16,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// `seconds` that an invocation is meant to take, of at most `most` tasks, of which `threads` run at once.
+    /// `seconds` is the intended duration of an invocation of at most `most` tasks, of which `threads` run at once.
     pub fn new(stages: usize, seconds: f64, most: usize, threads: usize) -> Pace {
         Pace { mean: vec![0.0; stages], cap: vec![usize::MAX; stages], seconds, most, threads: threads.max(1) }
     }
@@ -26,38 +26,38 @@ impl Pace {
         *mean = if *mean == 0.0 { seconds.max(1e-6) } else { *mean + NEW * (seconds - *mean) };
     }
 
-    /// An invocation had too much to do.
+    /// An invocation got too many tasks.
     pub fn slower(&mut self, stage: usize) {
         self.mean[stage] *= 2.0;
     }
 
-    /// An invocation could not manage more than so many.
+    /// An invocation could not finish more than this many tasks.
     pub fn managed(&mut self, stage: usize, tasks: usize) {
         self.cap[stage] = tasks.max(1);
     }
 
-    /// Seconds that so many tasks are expected to take in one invocation; 0 if that is not known.
+    /// The expected duration of this many tasks in one invocation, in seconds; 0 if not known.
     pub fn expected(&self, stage: usize, tasks: usize) -> f64 {
         tasks.div_ceil(self.threads) as f64 * self.mean[stage]
     }
 
-    /// Tasks that fill an invocation; one, while nothing is known.
+    /// The number of tasks that fill an invocation; one, as long as nothing is known.
     pub fn fill(&self, stage: usize) -> usize {
         let mean = self.mean[stage];
         if mean == 0.0 { 1 } else { ((self.seconds * self.threads as f64 / mean) as usize).clamp(1, self.most.min(self.cap[stage])) }
     }
 
-    /// Tasks that fill an invocation, of any stage that is known.
+    /// The number of tasks that fill an invocation, for any stage where it is known.
     pub fn most(&self) -> usize {
         (0..self.mean.len()).map(|s| self.fill(s)).max().unwrap_or(1)
     }
 
-    /// Tasks for the next invocation, where `waiting` tasks are there for `free` invocations.
+    /// The number of tasks of the next invocation, if `waiting` tasks wait and `free` invocations are free.
     pub fn size(&self, stage: usize, waiting: usize, free: usize) -> usize {
         self.fill(stage).min(waiting.div_ceil(free.max(1))).max(1)
     }
 
-    /// Seconds after which the `k`-th task of an invocation probably begins.
+    /// Seconds until the `k`-th task of an invocation probably begins.
     pub fn begins(&self, stage: usize, k: usize) -> f64 {
         (k / self.threads) as f64 * self.mean[stage]
     }

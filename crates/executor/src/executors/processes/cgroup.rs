@@ -1,4 +1,4 @@
-//! A group of the operating system that holds one worker to its memory: cgroup v2 where it may be written, else v1.
+//! A control group of the operating system that holds one worker to its memory: cgroup v2 if it can be written, else v1.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ struct Place {
     version: Version,
 }
 
-/// The names of our groups: the process that made them, and a number.
+/// The names of our groups consist of the process that made them and a number.
 fn name(pid: u32, number: u64) -> String {
     format!("chunkwise-{pid}-{number}")
 }
@@ -31,7 +31,7 @@ fn owner(name: &str) -> Option<u32> {
     name.strip_prefix("chunkwise-")?.split('-').next()?.parse().ok()
 }
 
-/// Our own groups by what the kernel says: lines `id:controllers:path`, and mounts.
+/// Our own groups, by what the kernel says: lines `id:controllers:path`, and mounts.
 fn places() -> Vec<Place> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -55,34 +55,34 @@ fn places() -> Vec<Place> {
             _ => continue,
         };
         let Some((root, point)) = mount else { continue };
-        // In a container the mount shows only a part of the tree.
+        // In a container, the mount shows only a part of the tree.
         let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
         let folder = point.join(below.trim_start_matches('/'));
         let parent = folder.parent().filter(|p| p.starts_with(&point)).map(Path::to_path_buf);
-        // A v2 group with processes in it has no limited groups below it, but may have them beside it.
+        // A v2 group that contains processes cannot have limited groups below it, but may have them beside it.
         found.extend([Some(folder), parent].into_iter().flatten().map(|folder| Place { folder, version }));
     }
     found.sort_by_key(|p| p.version != Version::V2);
     found
 }
 
-/// Removes the groups of processes that do not run any more.
+/// Removes the groups of processes that no longer run.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if let Some(pid) = entry.file_name().to_str().and_then(owner)
             && !Path::new(&format!("/proc/{pid}")).exists()
         {
-            // Fails, as it should, while something runs in it.
+            // This fails, as it should, while something runs in the group.
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
 impl MemoryGroup {
-    /// A new group that may use so many bytes.
+    /// A new group that may use this many bytes.
     ///
     /// # Errors
-    /// When the system has no such groups, or they may not be made. The text says what was tried.
+    /// When the system has no such groups, or does not allow them. The text says what was tried.
     pub fn create(number: u64, limit: u64) -> Result<MemoryGroup, String> {
         let mut problems = Vec::new();
         for place in places() {
@@ -102,7 +102,7 @@ impl MemoryGroup {
         match self.version {
             Version::V1 => {
                 write("memory.limit_in_bytes", &limit.to_string())?;
-                // Without swap accounting there is no such file.
+                // Without swap accounting, this file does not exist.
                 let _ = write("memory.memsw.limit_in_bytes", &limit.to_string());
             }
             Version::V2 => {
@@ -125,7 +125,7 @@ impl MemoryGroup {
         text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// The most that it ever used in bytes, file cache included.
+    /// Its peak memory in bytes, file cache included.
     pub fn peak(&self) -> Option<u64> {
         let file = if self.version == Version::V1 { "memory.max_usage_in_bytes" } else { "memory.peak" };
         fs::read_to_string(self.path.join(file)).ok()?.trim().parse().ok()

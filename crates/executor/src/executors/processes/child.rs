@@ -12,33 +12,33 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the threads that listen to workers hear.
+/// Messages from the threads that listen to workers.
 pub(super) enum Heard {
-    /// A worker has said something.
+    /// A worker has answered.
     Answer(u64, Box<Answer>),
-    /// A worker has said something that is no answer, and is not to be trusted any more.
+    /// A worker has written something that is not an answer. It is not trusted any more.
     Nonsense(u64, String),
     /// A worker has closed its output: it has ended, or is about to.
     End(u64),
 }
 
-/// Of what a worker writes to its standard error this much is kept.
+/// How much of a worker's standard error is kept.
 const TAIL: usize = 4096;
 
-/// A worker and what it has in hand.
+/// A worker and its running tasks.
 pub(super) struct Worker {
     pub running: BTreeMap<u64, Assignment>,
     /// It takes no second task beside this one.
     pub alone: bool,
     pub greeted: bool,
-    /// Until when it may take to do what it was told.
+    /// The deadline for its last order.
     pub until: Option<Instant>,
     /// Why we killed it.
     pub killed: Option<String>,
     child: Child,
     input: Option<ChildStdin>,
     group: Option<MemoryGroup>,
-    /// What the driver has seen of its memory where no group holds it.
+    /// The largest memory that the driver has seen, if no group holds the worker.
     seen: Memory,
     /// The driver has killed it for its memory.
     over: bool,
@@ -48,14 +48,14 @@ pub(super) struct Worker {
 /// Memory of a process in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Memory {
-    /// Its own pages, without files that are mapped.
+    /// Its own pages, without mapped files.
     own: u64,
-    /// The most that it ever had, with them.
+    /// Its peak memory, with mapped files.
     peak: u64,
 }
 
 impl Memory {
-    /// As Linux tells it; `None` elsewhere, or if the process has ended.
+    /// As Linux reports it; `None` on other systems, or if the process has ended.
     fn of(pid: u32) -> Option<Memory> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let bytes = |key: &str| {
@@ -68,7 +68,7 @@ impl Memory {
 
 /// How a worker ended.
 pub(super) struct End {
-    /// What is known of it, in a sentence.
+    /// A sentence for a message.
     pub detail: String,
     /// The kernel, or the driver, killed it for memory.
     pub out_of_memory: bool,
@@ -78,7 +78,8 @@ pub(super) struct End {
 
 impl Worker {
     pub fn start(id: u64, mut command: Command, group: Option<MemoryGroup>, heard: &Sender<Heard>) -> std::io::Result<Worker> {
-        // A group of its own: Ctrl-C is for the driver, which then tells its workers, and all of it can be killed at once.
+        // The worker gets a process group of its own. So Ctrl-C reaches only the driver, which then tells its workers, and the whole group
+        // can be killed at once.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(Err(e)) = group.as_ref().map(|g| g.add(child.id())) {
@@ -132,7 +133,7 @@ impl Worker {
         })
     }
 
-    /// Sends an order. One that cannot be sent needs no error: its end will be heard.
+    /// Sends an order. A failure is not an error, because the end of the worker will be noticed.
     pub fn order(&mut self, order: &Order) {
         if let (Some(input), Ok(mut line)) = (&mut self.input, serde_json::to_vec(order)) {
             line.push(b'\n');
@@ -140,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// Asks it to end: to hand back what it has, or, if it has nothing, to go.
+    /// Asks it to end: to hand back its tasks or, if it has none, to exit.
     pub fn terminate(&mut self, patience: Duration) {
         self.signal(Signal::TERM);
         self.until.get_or_insert(Instant::now() + patience);
@@ -152,13 +153,13 @@ impl Worker {
         }
     }
 
-    /// Kills it and what it may have started.
+    /// Kills it and all processes that it has started.
     pub fn kill(&mut self, why: &str) {
         self.killed.get_or_insert_with(|| why.into());
         self.signal(Signal::KILL);
     }
 
-    /// Looks at the memory of a worker that no group holds, and kills it if it uses more than it may.
+    /// Checks the memory of a worker that no group holds, and kills the worker if it uses more than it may.
     pub fn watch(&mut self, limit: u64) {
         self.seen = Memory::of(self.child.id()).unwrap_or(self.seen);
         if self.seen.own > limit && self.killed.is_none() {
@@ -176,12 +177,12 @@ impl Worker {
         self.group.as_ref().and_then(MemoryGroup::peak).unwrap_or(self.seen.peak)
     }
 
-    /// Waits for its end, which is near, and says what it was.
+    /// Waits for its end, which is near, and says how it ended.
     pub fn end(mut self) -> End {
         self.input = None;
         let status = self.wait(Duration::from_secs(5));
         let out_of_memory = self.over || (self.killed.is_none() && self.group.as_ref().is_some_and(|g| g.kills() > 0));
-        // The thread that listens to its last words may be a moment late.
+        // The thread that reads its last output may be a moment late.
         std::thread::sleep(Duration::from_millis(5));
         let words = self.errors.lock().map(|e| String::from_utf8_lossy(&e).trim().to_string()).unwrap_or_default();
         let exit = status.and_then(|s| s.code()).and_then(Exit::of_code);
@@ -225,7 +226,7 @@ fn describe(status: ExitStatus, exit: Option<Exit>) -> String {
 }
 
 impl Drop for Worker {
-    /// Nothing is left behind: a worker that is told so by a closed pipe ends by itself, and one that does not is killed.
+    /// No process is left behind. A worker ends by itself when its pipe is closed, and is killed if it does not.
     fn drop(&mut self) {
         self.input = None;
         self.wait(Duration::from_secs(if self.running.is_empty() { 2 } else { 0 }));

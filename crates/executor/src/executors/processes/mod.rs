@@ -1,6 +1,6 @@
-//! Worker processes on this machine, each held to its memory by the operating system, or else by the driver, which looks at it.
+//! Worker processes on this machine. The operating system holds each to its memory, or else the driver watches it.
 //!
-//! A worker that crashes or is killed costs the tasks that it had in hand, and no more. Tasks pass everything through storage.
+//! If a worker crashes or is killed, only its running tasks are lost. Tasks exchange all data through storage.
 
 mod cgroup;
 mod child;
@@ -20,22 +20,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long workers may take to hand back what they have when a run is cancelled.
+/// How long workers may take to hand back their tasks when a run is cancelled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the driver looks at the memory of workers.
+/// How often the driver checks the memory of workers.
 const LOOK: Duration = Duration::from_millis(20);
-/// Workers that may die one after another without having greeted.
+/// How many workers in a row may die before they have sent their greeting.
 const FALSE_STARTS: u32 = 3;
 
 /// How workers are held to their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Limit {
-    /// By a cgroup, or with a warning by a driver that looks at it.
+    /// By a cgroup, or else by the driver, with a warning.
     #[default]
     Auto,
-    /// By a cgroup, or there is no run.
+    /// By a cgroup. Without one, there is no run.
     Cgroup,
-    /// By a driver that looks at it.
+    /// By the driver.
     Watch,
     /// By the projection alone.
     None,
@@ -65,7 +65,7 @@ impl ProcessOptions {
     }
 }
 
-/// The program that workers are: this one, unless it is named.
+/// The program of the workers: this one, unless another is named.
 pub(crate) fn worker_program(given: Option<&PathBuf>) -> Result<PathBuf, RunError> {
     match given {
         Some(p) => Ok(p.clone()),
@@ -90,12 +90,12 @@ pub struct ProcessExecutor {
     looked: Instant,
     peak: u64,
     said: VecDeque<Update>,
-    /// By attempt, how far it is.
+    /// The progress of each attempt.
     did: BTreeMap<u64, f64>,
 }
 
 impl ProcessExecutor {
-    /// `workers` processes unless the options say how many.
+    /// `workers` processes, unless the options give a number.
     pub fn new(ctx: Arc<TaskContext>, options: ProcessOptions, workers: Option<usize>) -> Result<ProcessExecutor, RunError> {
         let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let most = options.processes.unwrap_or_else(|| workers.unwrap_or_else(processors).div_ceil(options.threads)).max(1);
@@ -122,7 +122,7 @@ impl ProcessExecutor {
         })
     }
 
-    /// Bytes that a worker may use before it is killed.
+    /// The limit of a worker in bytes, at which it is killed.
     fn limit(&self) -> u64 {
         self.options.memory.unwrap_or(self.ctx.plan.spec.allowed_mem)
     }
@@ -148,7 +148,7 @@ impl ProcessExecutor {
         }
     }
 
-    /// Looks at workers that no group holds.
+    /// Checks the workers that no group holds.
     fn watch(&mut self) {
         if self.options.limit == Limit::None || self.looked.elapsed() < LOOK {
             return;
@@ -184,7 +184,7 @@ impl ProcessExecutor {
         let least = self.workers.iter().filter(|(_, w)| open(w) && !w.alone && w.running.len() < threads && !alone);
         match least.min_by_key(|(_, w)| w.running.len()).map(|(&id, _)| id) {
             Some(id) => Ok(id),
-            // An attempt for which there is no room, or that needs a worker of its own, gets another process.
+            // If there is no room for an attempt, or it needs a worker of its own, it gets another process.
             None => self.start(),
         }
     }
@@ -310,7 +310,7 @@ impl Executor for ProcessExecutor {
             w.order(&Order::Stop { attempt });
             return;
         }
-        // The other tasks of that process are handed back: they did nothing wrong.
+        // The other tasks of that process are handed back, because they did nothing wrong.
         let others: Vec<u64> = w.running.keys().copied().filter(|&a| a != attempt).collect();
         for other in others {
             w.running.remove(&other);

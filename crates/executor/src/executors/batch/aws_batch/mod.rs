@@ -1,7 +1,7 @@
 //! AWS Batch: array jobs through its API.
 //!
-//! The parents of all arrays are described a hundred at a time; they count their children by state. Children are asked after only when
-//! more of them have ended than storage has reports of. The SDK waits and repeats what is throttled.
+//! The parents of all arrays are described a hundred at a time. They have a count of their children by state. The children are asked about
+//! only if more of them have ended than storage has reports of. The SDK waits and repeats throttled requests.
 
 mod states;
 
@@ -21,11 +21,11 @@ use states::{Said, hopeless, is_over, state};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Children of an array, at most.
+/// The largest number of children of an array.
 const WIDEST: usize = 10_000;
-/// Jobs of one question.
+/// The largest number of jobs in one request.
 const PAGE: usize = 100;
-/// Characters of the tasks of a job: all that a job overrides has to fit into 8192.
+/// The largest number of characters of a job's tasks. Everything that a job overrides has to fit into 8192.
 const LONGEST: usize = 4096;
 
 /// Options of the executor `aws-batch`.
@@ -79,7 +79,7 @@ impl AwsBatchOptions {
 /// A job that was submitted.
 struct Submitted {
     id: String,
-    /// Its parts; one part is a job without children.
+    /// The number of its parts. A job with one part has no children.
     parts: usize,
 }
 
@@ -92,7 +92,7 @@ pub struct AwsBatch {
     next: u64,
     jobs: BTreeMap<String, Submitted>,
     silence: Silence,
-    /// What was said of jobs that wait.
+    /// The last message about waiting jobs.
     waiting: Option<String>,
     warnings: Vec<String>,
 }
@@ -122,7 +122,7 @@ fn passing<E: ProvideErrorMetadata>(e: &SdkError<E>) -> bool {
                 || matches!(s.err().code(), Some("TooManyRequestsException" | "ThrottlingException" | "ServerException"))
         }
         SdkError::ConstructionFailure(_) => false,
-        // The SDK wraps missing credentials into the failure of a request that was never sent.
+        // The SDK reports missing credentials as the failure of a request that was never sent.
         SdkError::DispatchFailure(d) => d.is_io() || d.is_timeout(),
         _ => true,
     }
@@ -138,18 +138,18 @@ fn of_summary(j: &JobSummary) -> Said<'_> {
     Said { status: j.status(), why: j.status_reason(), reason: c.and_then(|c| c.reason()), exit: c.and_then(|c| c.exit_code()) }
 }
 
-/// Why nothing can be asked any more, as an error.
+/// The error if nothing can be asked any more.
 fn given_up(why: &str) -> RunError {
     RunError::Executor(format!("{why}; --resume takes over what the jobs have done"))
 }
 
-/// Why the jobs of a run will never run, as an error.
+/// The error if the jobs of a run will never run.
 fn stuck(why: &str) -> RunError {
     RunError::Executor(format!("jobs cannot start: {why}; docs/aws-batch.md says what to look at"))
 }
 
 impl AwsBatch {
-    /// Settles region, credentials and endpoint.
+    /// Determines region, credentials and endpoint.
     pub(crate) fn new(options: AwsBatchOptions) -> Result<AwsBatch, RunError> {
         let aws = Aws::connect(&options.aws)?;
         let config = aws_sdk_batch::config::Builder::from(aws.config()).retry_config(RetryConfig::adaptive().with_max_attempts(8)).build();
@@ -167,7 +167,7 @@ impl AwsBatch {
         })
     }
 
-    /// What is known of some jobs or children, by id, a page at a time.
+    /// The descriptions of some jobs or children, by id, a page at a time.
     fn describe(&mut self, ids: &[String]) -> Result<Vec<JobDetail>, RunError> {
         let mut out = Vec::new();
         for page in ids.chunks(PAGE) {
@@ -214,12 +214,12 @@ impl AwsBatch {
         }
     }
 
-    /// The number by which a part is known there.
+    /// The id of a part at AWS Batch.
     fn part_id(job: &Submitted, part: usize) -> String {
         if job.parts == 1 { job.id.clone() } else { format!("{}:{part}", job.id) }
     }
 
-    /// The parts of an array that have ended, of those that are open.
+    /// Which of the open parts of an array have ended.
     fn ended(&mut self, handle: &str, parent: &JobDetail, open: &[usize]) -> Result<Vec<(usize, State)>, RunError> {
         let Some(job) = self.jobs.get(handle) else { return Ok(Vec::new()) };
         if job.parts == 1 {
@@ -245,7 +245,7 @@ impl AwsBatch {
                 out.extend(index.map(|i| (i, state(&said))));
             }
         }
-        // Those that ended well have left a report, which may only just come. Where few are open, each is asked after.
+        // Parts that ended well have left a report, which may just arrive. If few parts are open, each is asked about.
         if succeeded > 0 && (open.len() <= PAGE || is_over(parent.status())) {
             let ids: Vec<String> = open.iter().map(|k| format!("{id}:{k}")).collect();
             for child in self.describe(&ids)? {
@@ -286,7 +286,7 @@ impl Engine for AwsBatch {
         self.options.poll
     }
 
-    /// Jobs keep the name of their run.
+    /// Jobs have the name of their run.
     fn clear(&mut self, name: &str) {
         let filter = KeyValuesPair::builder().name("JOB_NAME").values(name).build();
         let request = self.client.list_jobs().job_queue(&self.options.queue).filters(filter).into_paginator().items().send();
@@ -308,12 +308,12 @@ impl Engine for AwsBatch {
         let mut more = vec![("--tasks", job.all_tasks()), ("--array-size", parts.to_string())];
         more.extend([("--job", handle.clone()), ("--allowed-mem", worker.to_string())]);
         if parts == 1 {
-            // An array has at least two children. A single job gets no number from Batch.
+            // An array has at least two children. AWS Batch gives no number to a single job.
             more.push(("--array-index", "0".into()));
         }
         command.extend(more.into_iter().flat_map(|(k, v)| [k.to_string(), v]));
         let resource = |kind: ResourceType, value: String| ResourceRequirement::builder().r#type(kind).value(value).build();
-        // In MiB, rounded up: Batch knows no smaller unit.
+        // In MiB, rounded up: AWS Batch has no smaller unit.
         let memory = resource(ResourceType::Memory, size.div_ceil(1 << 20).to_string());
         let vcpus = o.vcpus.as_ref().map(|n| resource(ResourceType::Vcpu, n.clone()));
         let env = o.env.iter().map(|(k, v)| KeyValuePair::builder().name(k).value(v).build()).collect();
@@ -333,7 +333,7 @@ impl Engine for AwsBatch {
             .set_array_properties(array)
             .set_share_identifier(o.share.clone())
             .set_timeout(o.timeout.map(seconds))
-            // What is tried again, and how often, is the scheduler's.
+            // The scheduler decides what is tried again, and how often.
             .retry_strategy(RetryStrategy::builder().attempts(1).build())
             .container_overrides(overrides)
             .send();
@@ -361,7 +361,7 @@ impl Engine for AwsBatch {
             out.extend(self.ended(handle, parent, parts)?.into_iter().map(|(k, s)| (format!("{handle}_{k}"), s)));
         }
         self.silence.end().map_err(|why| given_up(&why))?;
-        // The same is not said at every look.
+        // A message is not repeated at every check.
         if let Some(why) = waiting.filter(|w| self.waiting.as_deref() != Some(w)) {
             self.warnings.push(format!("jobs wait: {why}"));
         }

@@ -1,9 +1,9 @@
-//! What AWS Batch says of jobs.
+//! Interprets the states of jobs at AWS Batch.
 
 use crate::executors::batch::State;
 use aws_sdk_batch::types::JobStatus;
 
-/// What is known of one job or one child of an array.
+/// The description of one job or one child of an array.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Said<'a> {
     pub status: Option<&'a JobStatus>,
@@ -14,26 +14,26 @@ pub(super) struct Said<'a> {
     pub exit: Option<i32>,
 }
 
-/// True of a status after which nothing comes.
+/// True if no other status can follow.
 pub(super) fn is_over(status: Option<&JobStatus>) -> bool {
     matches!(status, Some(JobStatus::Succeeded | JobStatus::Failed))
 }
 
-/// Why no job of this kind will ever run, if that is what is said.
+/// Why no job of this kind will ever run, if the description says so.
 pub(super) fn hopeless(said: &Said<'_>) -> Option<String> {
     let (why, reason) = (said.why.unwrap_or_default(), said.reason.unwrap_or_default());
-    // What Batch says of jobs that stay in the queue for ever.
+    // AWS Batch says this of jobs that stay in the queue for ever.
     if why.starts_with("MISCONFIGURATION:") {
         return Some(why.into());
     }
     let fetched = ["CannotPullContainer", "ResourceInitializationError", "CannotCreateContainerError"];
     let found = [reason, why].into_iter().find(|text| fetched.iter().any(|f| text.starts_with(f)))?;
-    // A registry that is only slow today.
+    // The registry may only be slow today.
     let passes = ["toomanyrequests", "timeout", "TLS handshake"].iter().any(|p| found.contains(p));
     (said.status == Some(&JobStatus::Failed) && !passes).then(|| found.into())
 }
 
-/// Where a job is in its life.
+/// The state of a job.
 pub(super) fn state(said: &Said<'_>) -> State {
     let (why, reason) = (said.why.unwrap_or_default(), said.reason.unwrap_or_default());
     match said.status {

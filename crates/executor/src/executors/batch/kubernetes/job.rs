@@ -22,7 +22,7 @@ fn named(name: &str, value: impl Into<String>) -> EnvVar {
     EnvVar { name: name.into(), value: Some(value.into()), ..EnvVar::default() }
 }
 
-/// The volumes of a pod with the places where the worker sees them: claims, and room for temporary files, since its own are read-only.
+/// The volumes of a pod and where the worker sees them: claims, and room for temporary files, because the pod's own files are read-only.
 fn volumes(o: &KubernetesOptions) -> (Vec<Volume>, Vec<VolumeMount>) {
     let tmp = Volume { name: "tmp".into(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() };
     let mount = |name: &str, path: &str| VolumeMount { name: name.into(), mount_path: path.into(), ..VolumeMount::default() };
@@ -59,7 +59,7 @@ fn container(o: &KubernetesOptions, job: &Job<'_>, handle: &str, mounts: Vec<Vol
         args: Some(args),
         env: Some(o.env.iter().map(|(k, v)| named(k, v)).collect()),
         env_from: Some(secrets.chain(configs).collect()),
-        // As much as is asked for is what it may use: a pod is never evicted for memory that others need.
+        // The request is also the limit, so a pod is never evicted for memory that others need.
         resources: Some(ResourceRequirements {
             requests: Some([memory(), cpu].into()),
             limits: Some([memory()].into()),
@@ -76,7 +76,7 @@ fn container(o: &KubernetesOptions, job: &Job<'_>, handle: &str, mounts: Vec<Vol
     }
 }
 
-/// The job, under a name of its own. Nothing in it is tried again: that is the scheduler's.
+/// The job, under a name of its own. The cluster tries nothing again, because the scheduler does.
 pub(super) fn manifest(o: &KubernetesOptions, job: &Job<'_>, run: &str, handle: &str, name: &str) -> batch::Job {
     let own = [
         ("app.kubernetes.io/name", "chunkwise"),
@@ -92,7 +92,7 @@ pub(super) fn manifest(o: &KubernetesOptions, job: &Job<'_>, run: &str, handle: 
     let pod = PodSpec {
         restart_policy: Some("Never".into()),
         service_account_name: o.service_account.clone(),
-        // A worker asks nothing of the cluster. Identities of a cloud come with tokens of their own.
+        // A worker does not talk to the cluster. Identities of a cloud have tokens of their own.
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         node_selector: Some(o.node_selector.clone()).filter(|s| !s.is_empty()),
@@ -117,7 +117,7 @@ pub(super) fn manifest(o: &KubernetesOptions, job: &Job<'_>, run: &str, handle: 
             completion_mode: Some("Indexed".into()),
             completions: Some(n),
             parallelism: Some(o.parallel.and_then(|p| i32::try_from(p).ok()).map_or(n, |p| p.min(n))),
-            // A part that fails leaves the others alone.
+            // A failing part does not affect the others.
             backoff_limit_per_index: Some(0),
             ttl_seconds_after_finished: Some(o.ttl),
             template: PodTemplateSpec { metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }), spec: Some(pod) },

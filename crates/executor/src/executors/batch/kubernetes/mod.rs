@@ -1,7 +1,7 @@
 //! Kubernetes: Indexed Jobs through its API.
 //!
-//! Little is asked for: the jobs of the run in one list, whose status has the parts that have ended, and of pods only those that have
-//! failed or that wait. Of a pod that runs, storage says how far it is.
+//! Few requests are made. One lists the jobs of the run, whose status names the parts that have ended. Another lists pods, but only those
+//! that have failed or are waiting. The progress of running pods is read from storage.
 
 mod job;
 mod options;
@@ -27,9 +27,9 @@ use tokio::runtime::Runtime;
 
 /// Pauses between attempts to submit or to delete.
 const PAUSES: [Duration; 4] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
-/// Objects of one page of a list.
+/// The number of objects on a page of a list.
 const PAGE: u32 = 500;
-/// How long an image may fail to come before the run stops.
+/// How long an image may be missing before the run stops.
 const IMAGE: Duration = Duration::from_secs(60);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -41,23 +41,23 @@ pub struct Kubernetes {
     jobs: Api<ApiJob>,
     pods: Api<Pod>,
     namespace: String,
-    /// What the handles of this process have in common.
+    /// The common prefix of this process' handles.
     own: String,
     submitted: u64,
     /// The names of jobs by handle, and the name of the run.
     names: BTreeMap<String, String>,
     run: String,
-    /// When something last started, went on or ended, and how it was then.
+    /// The last time something started, progressed or ended, and the state at that time.
     moved: Instant,
     progress: (i64, i64, i64),
-    /// Since when images do not come.
+    /// Since when images are missing.
     image: Option<Instant>,
     said: Option<String>,
     warnings: Vec<String>,
     silence: Silence,
 }
 
-/// An error as the user can do something about it.
+/// An error in words that help the user.
 fn explain(action: &str, e: &Error) -> String {
     let hint = match e {
         Error::Api(s) if s.code == 401 => " (the credentials of the kubeconfig or service account are not accepted)",
@@ -67,7 +67,7 @@ fn explain(action: &str, e: &Error) -> String {
     match e {
         Error::Api(s) => format!("Kubernetes refused to {action}: {} {}: {}{hint}", s.code, s.reason, s.message),
         other => {
-            // The outer error says little of a connection.
+            // The outer error says little about a failed connection.
             let mut said = other.to_string();
             let mut source = std::error::Error::source(other);
             while let Some(inner) = source {
@@ -142,7 +142,7 @@ where
 }
 
 impl Kubernetes {
-    /// Finds the cluster: `endpoint`, else the kubeconfig, else the one in whose pod this process runs.
+    /// Finds the cluster: by `endpoint`, else by the kubeconfig, else the cluster in which this process runs.
     pub(crate) fn new(options: KubernetesOptions) -> Result<Kubernetes, RunError> {
         let bad = |e: String| RunError::Executor(format!("executor 'kubernetes': no cluster can be reached: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -177,7 +177,7 @@ impl Kubernetes {
         ListParams::default().labels(&format!("{RUN}={run}"))
     }
 
-    /// Tries something until it succeeds or cannot.
+    /// Repeats a request until it succeeds, or cannot succeed.
     fn insist<T>(&self, action: &str, mut what: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, String> {
         self.runtime.block_on(async {
             for pause in PAUSES {
@@ -191,7 +191,7 @@ impl Kubernetes {
         })
     }
 
-    /// Deletes a job and, before it is gone, its pods.
+    /// Deletes a job. It vanishes after its pods.
     fn delete(&self, name: &str) {
         let action = format!("delete the job '{name}'");
         let done = self.insist(&action, async || match self.jobs.delete(name, &DeleteParams::foreground()).await {
@@ -232,7 +232,7 @@ impl Kubernetes {
             let seconds = self.options.start_timeout.as_secs_f64();
             return Err(RunError::Executor(format!("no pod of the run has started for {seconds} s (start_timeout): {why}; {hint}")));
         }
-        // The same thing is not said at every look, though the numbers in it change.
+        // A message is not repeated at every check, even if the numbers in it change.
         if said.is_some() && self.said.is_none() {
             self.warnings.extend(said.iter().map(|m| format!("{} pods wait: {m}", waiting.len())));
         }
@@ -281,7 +281,7 @@ impl Engine for Kubernetes {
         let object = manifest(&self.options, job, &job.name, &handle, &name);
         let action = format!("create the job '{name}' in the namespace '{}'", self.namespace);
         let created = self.insist(&action, async || match self.jobs.create(&PostParams::default(), &object).await {
-            // No other job has this name: an earlier attempt succeeded, and its answer was lost.
+            // No other job has this name. An earlier attempt succeeded, and its answer was lost.
             Err(e) if is_status(&e, 409) => Ok(()),
             other => other.map(|_| ()),
         });
@@ -330,7 +330,7 @@ impl Engine for Kubernetes {
         for (handle, name) in &self.names {
             let parts = &open[handle];
             match named.get(name.as_str()) {
-                // It goes once its pods have; a part that has ended by then has nothing more to say.
+                // It vanishes after its pods. Parts that have ended until then have nothing more to report.
                 Some(job) if job.metadata.deletion_timestamp.is_some() => {}
                 Some(job) => {
                     let failed = failed.get(name.as_str()).unwrap_or(&none);
@@ -350,7 +350,7 @@ impl Engine for Kubernetes {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Deletes the pod, which makes its part a failed one.
+    /// Deletes the pod. This makes its part fail.
     fn cancel(&mut self, part: &str) {
         let Some((handle, index)) = part.rsplit_once('_') else { return };
         let Some(name) = self.names.get(handle) else { return };

@@ -18,7 +18,7 @@ pub struct KubernetesOptions {
     pub(super) env: BTreeMap<String, String>,
     pub(super) env_secrets: Vec<String>,
     pub(super) env_configs: Vec<String>,
-    /// Claims and where they are mounted.
+    /// Volume claims and where they are mounted.
     pub(super) claims: Vec<(String, String)>,
     pub(super) pull_secrets: Vec<String>,
     pub(super) priority_class: Option<String>,
@@ -76,7 +76,7 @@ impl KubernetesOptions {
     }
 }
 
-/// A toleration as `kubectl taint` writes a taint: `key=value:Effect`, `key:Effect`, `key=value` or `key`.
+/// A toleration in the form in which `kubectl taint` writes taints: `key=value:Effect`, `key:Effect`, `key=value` or `key`.
 fn toleration(text: &str) -> Result<Toleration, OptionError> {
     const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     let (taint, effect) = text.split_once(':').map_or((text, None), |(t, e)| (t, Some(e)));

@@ -1,4 +1,4 @@
-//! What jobs and pods say of themselves.
+//! Interprets the states of jobs and pods.
 
 use super::job::CONTAINER;
 use crate::executors::batch::State;
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const JOB: &str = "batch.kubernetes.io/job-name";
 
-/// The numbers of a list such as `1,3-5,7`; what is none of that is left out, as is what is not below `end`.
+/// The numbers of a list such as `1,3-5,7`. Anything else is ignored, and so are numbers that are not below `end`.
 pub(super) fn indexes(text: &str, end: usize) -> BTreeSet<usize> {
     let range = |part: &str| -> Option<std::ops::RangeInclusive<usize>> {
         let (a, b) = part.split_once('-').unwrap_or((part, part));
@@ -33,7 +33,7 @@ fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
-/// How a pod has ended that has failed.
+/// How a failed pod has ended.
 pub(super) fn ended(pod: &Pod) -> State {
     let status = pod.status.as_ref();
     let (reason, message) = (text(status.and_then(|s| s.reason.as_ref())), text(status.and_then(|s| s.message.as_ref())));
@@ -52,7 +52,7 @@ pub(super) fn ended(pod: &Pod) -> State {
         return State::Lost(format!("Kubernetes says {reason}: {message}"));
     }
     match terminated {
-        // The container could not be started, or its end was not seen.
+        // The container could not be started, or its end was not observed.
         Some(t) if matches!(t.reason.as_deref(), Some("StartError" | "ContainerCannotRun" | "ContainerStatusUnknown")) => {
             State::Lost(format!("{}: {}", text(t.reason.as_ref()), text(t.message.as_ref())))
         }
@@ -67,7 +67,7 @@ pub(super) fn ended(pod: &Pod) -> State {
 pub(super) enum Trouble {
     /// It never will.
     Never(String),
-    /// Its image does not come.
+    /// Its image is missing.
     Image(String),
     /// There is no node for it now.
     Room(String),
@@ -95,13 +95,13 @@ pub(super) fn trouble(pod: &Pod) -> Option<Trouble> {
     (placed.reason.as_deref() == Some("Unschedulable")).then(|| Trouble::Room(format!("Unschedulable: {}", text(placed.message.as_ref()))))
 }
 
-/// What is known of the parts of a job that have ended. `failed` has its failed pods by part.
+/// The parts of a job that have ended. `failed` has its failed pods by part.
 pub(super) fn of_job(job: &Job, parts: &[usize], failed: &HashMap<usize, &Pod>) -> Vec<(usize, State)> {
     let end = job.spec.as_ref().and_then(|s| s.completions).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let status = job.status.clone().unwrap_or_default();
     let succeeded = indexes(text(status.completed_indexes.as_ref()), end);
     let mut lost = indexes(text(status.failed_indexes.as_ref()), end);
-    // A part whose pod has failed, though its job does not count it yet.
+    // The pod of this part has failed, but its job does not count it yet.
     lost.extend(failed.keys().copied().filter(|k| !succeeded.contains(k)));
     let over = status.conditions.iter().flatten().find(|c| matches!(c.type_.as_str(), "Failed" | "Complete") && c.status == "True");
     let of = |k: usize| -> Option<State> {
