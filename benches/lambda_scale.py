@@ -6,7 +6,7 @@
 Durations are log-normal, some tasks are stragglers, some invocations fail; time is not compressed. The least is the time of all tasks, stragglers
 included, over the number of functions: what a run takes if none of these fails or is ever idle. Needs the command and the endpoint:
 
-    cargo build --release -p chunkwise-cli && cargo build --release -p chunkwise-executor --features lambda --example invoke_endpoint
+    cargo build --release -p chunkwise-cli --features full && cargo build --release -p chunkwise-executor --features lambda --example invoke_endpoint
 """
 
 import argparse

@@ -3,6 +3,7 @@
 use crate::inputs::Inputs;
 use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
+use chunkwise_executor::no_executor;
 use chunkwise_ops::align::Join;
 use chunkwise_pipeline::{
     BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, named_constant, parse_document,
@@ -194,8 +195,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
             .push(format!("the output '{}' is empty: nothing is left along {dim}", r.url.strip_prefix("file://").unwrap_or(&r.url)));
     }
     if let Some(e) = doc.spec.executor.as_ref().filter(|e| !EXECUTORS.contains(&e.value.as_str())) {
-        let text = format!("there is no executor '{}'; there are {}", e.value, EXECUTORS.join(", "));
-        return Err(doc.error(e.span.clone(), text, "this executor").into());
+        return Err(doc.error(e.span.clone(), no_executor(&e.value), "this executor").into());
     }
     let executor = ExecutorSpec {
         name: doc.spec.executor.as_ref().map_or("threads", |e| &e.value).to_string(),

@@ -54,11 +54,10 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = workers)]
     workers: Option<u64>,
     /// Where tasks run [default: what the pipeline says, or threads].
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(chunkwise::executor::EXECUTORS.iter().copied()))]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(executors()))]
     executor: Option<String>,
     /// The CloudFormation stack (infra/aws/chunkwise.yaml) whose function runs the tasks, and whose bucket has room for intermediates.
-    #[cfg(feature = "aws")]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide = cfg!(not(feature = "aws")))]
     stack: Option<String>,
     /// The work directory where the pipeline names none either.
     #[arg(skip)]
@@ -200,6 +199,14 @@ enum Command {
     /// Cancel a run that was handed over. What is stored stays.
     #[cfg(feature = "aws")]
     Cancel(aws::RunArgs),
+    /// What this build was compiled without.
+    #[cfg(not(feature = "aws"))]
+    #[command(name = "submit", aliases = ["status", "logs", "cancel"], hide = true, disable_help_flag = true)]
+    LeftOut {
+        /// Its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Run one task of a plan.
     RunTask {
         /// The plan file.
@@ -282,10 +289,28 @@ impl Command {
         }
     }
 
+    /// Refuses what this build was compiled without.
     #[cfg(not(feature = "aws"))]
     fn resolve(&mut self) -> Result<(), miette::Report> {
-        Ok(())
+        let what = match self {
+            Command::LeftOut { .. } => "commands submit, status, logs and cancel",
+            Command::Run { limits, .. } | Command::Plan { limits, .. } | Command::Rechunk { limits, .. } if limits.stack.is_some() => {
+                "option --stack"
+            }
+            _ => return Ok(()),
+        };
+        Err(failure::refuse!(
+            "this build has no {what}: it was compiled without the feature 'aws'. \
+             `cargo install --locked --path crates/cli --features full` makes one that has all"
+        ))
     }
+}
+
+/// The executors by name; those that this build was compiled without are taken too, for an error that says so.
+fn executors() -> impl Iterator<Item = clap::builder::PossibleValue> {
+    use chunkwise::executor::{EXECUTORS, LEFT_OUT};
+    let hidden = LEFT_OUT.iter().map(|(name, _)| clap::builder::PossibleValue::new(name).hide(true));
+    EXECUTORS.iter().map(clap::builder::PossibleValue::new).chain(hidden)
 }
 
 fn main() -> ExitCode {
@@ -323,6 +348,9 @@ fn main() -> ExitCode {
         Command::Logs(args) => aws::logs(&args, json),
         #[cfg(feature = "aws")]
         Command::Cancel(args) => aws::cancel(&args, json),
+        // Refused above.
+        #[cfg(not(feature = "aws"))]
+        Command::LeftOut { .. } => Ok(()),
         Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
         // This ends the process, with an exit code of its own.
         Command::Worker(args) => worker::worker(&args),

@@ -30,6 +30,31 @@ pub const EXECUTORS: &[&str] = &[
     "lambda",
 ];
 
+/// The executors that this build was compiled without, and the features of the crate that have them.
+pub const LEFT_OUT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "kubernetes"))]
+    ("kubernetes", "kubernetes"),
+    #[cfg(not(feature = "aws-batch"))]
+    ("aws-batch", "aws-batch"),
+    #[cfg(not(feature = "lambda"))]
+    ("lambda", "aws"),
+];
+
+/// What is said of an executor that this build does not have.
+///
+/// ```
+/// assert!(chunkwise_executor::no_executor("thread").starts_with("there is no executor 'thread'; there are threads, "));
+/// ```
+pub fn no_executor(name: &str) -> String {
+    match LEFT_OUT.iter().find(|(n, _)| *n == name) {
+        Some((_, feature)) => format!(
+            "this build has no executor '{name}': it was compiled without the feature '{feature}'. \
+             `cargo install --locked --path crates/cli --features full` makes one that has all"
+        ),
+        None => format!("there is no executor '{name}'; there are {}", EXECUTORS.join(", ")),
+    }
+}
+
 /// An executor with its options. The choice changes neither a plan nor its results.
 #[derive(Debug, Clone)]
 pub enum Choice {
@@ -70,7 +95,7 @@ impl Choice {
             "command" => Choice::Command(CommandOptions::read(&mut options)?),
             #[cfg(feature = "lambda")]
             "lambda" => Choice::Lambda(LambdaOptions::read(&mut options)?),
-            _ => return Err(OptionError(format!("there is no executor '{name}'; there are {}", EXECUTORS.join(", ")))),
+            _ => return Err(OptionError(no_executor(name))),
         };
         options.end()?;
         Ok(choice)

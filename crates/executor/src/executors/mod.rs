@@ -11,7 +11,7 @@ mod processes;
 mod reports;
 mod threads;
 
-pub use choice::{Choice, EXECUTORS};
+pub use choice::{Choice, EXECUTORS, LEFT_OUT, no_executor};
 pub use options::OptionError;
 pub use threads::ThreadExecutor;
 
