@@ -2,7 +2,6 @@
 
 use crate::open::{Opener, decode_cf};
 use crate::pipeline::LoadError;
-use chunkwise_kernels::{AxisMap, Kernel, PadMode};
 use chunkwise_ops::{Array, Definition};
 use chunkwise_pipeline::{Document, Value};
 use chunkwise_storage::{Location, StorageError};
@@ -126,9 +125,9 @@ fn is(a: &Array, b: &Array) -> bool {
 /// True if every element of the result is one of the input's.
 fn moves_only(definition: &Definition) -> bool {
     match definition {
-        Definition::Rechunk | Definition::Apply(Kernel::View { .. }) => true,
-        Definition::Apply(Kernel::Gather { axes, .. }) => !axes.iter().any(|m| matches!(m, AxisMap::Pad { mode: PadMode::Constant, .. })),
-        _ => false,
+        Definition::Rechunk => true,
+        Definition::Apply(kernel) => kernel.traits().moves,
+        Definition::Stored(_) => false,
     }
 }
 

@@ -5,8 +5,9 @@
 
 use crate::elementwise::strip::{Buffer, Element, Strip, StripFn, copy, map1, plain1};
 use crate::elementwise::{FusedOp, single};
-use crate::{Block, with_dtype};
-use chunkwise_types::DType;
+use crate::kind::{Compute, Evaluation, KernelKind, Map, Traits, Types, Work};
+use crate::{Block, Demand, DemandList, KernelError, Part, ViewAxis, Window, check, with_dtype};
+use chunkwise_types::{DType, Region};
 use num_complex::{Complex, Complex32, Complex64};
 
 /// A number that converts to `T` as NumPy's `astype` does.
@@ -172,6 +173,49 @@ pub fn cast(block: &Block, to: DType) -> Block {
         debug_assert!(false, "every dtype converts to every other: {e}");
         Block::zeros(to, &block.shape())
     })
+}
+
+/// The kernel that converts to the dtype of its output.
+pub(crate) struct Cast;
+
+impl KernelKind for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check::shape(at.output, &check::one(at.inputs)?.shape)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        (0..at.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect()
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { map: Some(Map::Cast), ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Cast {
+    fn compute(&self, at: Types<'_>, _: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        Ok(cast(&parts[0].block, at.output.dtype))
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Inputs one after another along an axis.
 
-use crate::{ArrayType, Block, Demand, DemandList, KernelError, Part, check};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, Demand, DemandList, KernelError, Part, ViewAxis, Window, check};
 use chunkwise_types::{DType, Region};
 
 /// Refuses inputs that do not make up the output.
@@ -45,6 +46,51 @@ pub(crate) fn compute(inputs: &[ArrayType], axis: usize, dtype: DType, region: &
         out.assign(&place, &part.block);
     }
     Ok(out)
+}
+
+/// The kernel.
+pub(crate) struct Concat {
+    pub axis: usize,
+}
+
+impl KernelKind for Concat {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(self.axis, at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        demand(at.inputs, self.axis, region)
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::PLAIN
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Concat {
+    fn compute(&self, at: Types<'_>, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        compute(at.inputs, self.axis, at.output.dtype, region, parts)
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
+    }
 }
 
 #[cfg(test)]

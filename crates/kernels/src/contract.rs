@@ -10,8 +10,9 @@
 //! the half below the diagonal is computed, and the other half is copied from it in the end.
 
 use crate::block::slice_of;
-use crate::matmul::{Product, matmul, mirror, threads};
-use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, KernelError, Part, Window, check};
+use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
+use crate::matmul::{Product, matmul, mirror, panels, threads};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, Kernel, KernelError, Part, ReduceOp, ViewAxis, Window, check};
 use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, CowArray, Ix2, IxDyn};
 use schemars::JsonSchema;
@@ -492,6 +493,91 @@ fn each<T: Product>(
         let a = if in_a { a.index_axis(Axis(0), i) } else { a.view() };
         let b = if in_b { b.index_axis(Axis(0), i) } else { b.view() };
         each(rest, a, b, c.index_axis_mut(Axis(0), i), (lower, threads));
+    }
+}
+
+impl KernelKind for Contract {
+    fn name(&self) -> &'static str {
+        "contract"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        self.check_output(at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, window: Option<&Window>) -> DemandList {
+        window.map_or_else(|| self.demand(region, &self.window(at.inputs, region)), |window| self.demand(region, window))
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { turns: true, whole: true, ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        let contracted: f64 = self.contracted_lengths(at.inputs).iter().map(|&n| n as f64).product();
+        Work { bytes: 0.0, operations: 2.0 * chunkwise_types::volume(&at.output.shape) as f64 * contracted }
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::Folded(self)
+    }
+}
+
+impl Foldable for Contract {
+    fn indices(&self) -> Vec<Along> {
+        let along = |l| [&self.a, &self.b].into_iter().enumerate().filter_map(|(input, own)| Some((input, place(own, l)?))).collect();
+        self.contracted().into_iter().map(along).collect()
+    }
+
+    fn window(&self, at: Types<'_>, region: &Region) -> Window {
+        self.window(at.inputs, region)
+    }
+
+    fn skips(&self, _: &Region, _: &Window) -> bool {
+        false
+    }
+
+    fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
+        self.start(at.inputs, at.output, region)
+    }
+
+    fn accumulator(&self, at: Types<'_>, region: &Region) -> u64 {
+        // A fold of segments joins its results.
+        at.output_bytes(region).saturating_mul(if self.segments.is_some() { 2 } else { 1 })
+    }
+
+    fn fold_scratch(&self, at: Types<'_>, demanded: &[u64]) -> u64 {
+        // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
+        let copies: Vec<u64> = demanded.iter().zip(self.copied()).map(|(&v, copied)| if copied { v } else { 0 }).collect();
+        at.bytes(&copies).saturating_add(panels(at.bytes(demanded)))
+    }
+
+    fn reduces(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    fn runs(&self, _: &Window) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn rounds(&self, at: Types<'_>, segments: &[AxisChunks], cut: usize) -> Option<Rounds> {
+        // Partial results are not cut again.
+        if self.segments.is_some() {
+            return None;
+        }
+        let (label, segments) = (*self.contracted().get(cut)?, segments.get(cut)?.clone());
+        let shape = std::iter::once(segments.count()).chain(at.output.shape.iter().copied()).collect();
+        let function = if at.output.dtype == DType::Bool { ReduceOp::Any } else { ReduceOp::Sum };
+        Some(Rounds {
+            first: Kernel::Contract(Contract { segments: Some((label, segments)), ..self.clone() }),
+            partial: ArrayType::new(at.output.dtype, shape),
+            along: 0,
+            second: Kernel::Reduce { function, axes: vec![0], segments: None },
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Arrays whose elements follow from their index alone.
 
 use crate::elementwise::build;
-use crate::{ArrayType, Block, BlockElement, Distribution, KernelError, cast, check, random, with_dtype};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, DemandList, Distribution, KernelError, Part, ViewAxis, Window};
+use crate::{cast, check, random, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
 use num_complex::{Complex32, Complex64};
 use schemars::JsonSchema;
@@ -223,6 +225,47 @@ pub(crate) fn for_each_row(shape: &[u64], region: &Region, mut f: impl FnMut(u64
             index[i] = region.start[i] + k;
         }
         f(chunkwise_types::ravel(&index, shape), len);
+    }
+}
+
+impl KernelKind for Create {
+    fn name(&self) -> &'static str {
+        "create"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(self, at.inputs, at.output)
+    }
+
+    fn demand(&self, _: Types<'_>, _: &Region, _: Option<&Window>) -> DemandList {
+        DemandList::new()
+    }
+
+    fn traits(&self) -> Traits {
+        let constant = if let Create::Full { value } = self { Some(*value) } else { None };
+        Traits { constant, ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Create {
+    fn compute(&self, at: Types<'_>, region: &Region, _: &[Part]) -> Result<Block, KernelError> {
+        compute(self, at.output, region)
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
     }
 }
 

@@ -3,7 +3,8 @@
 //! A region is split, axis by axis, into pieces whose input is one range. Ranges are merged only where they touch or
 //! overlap, so that the ranges of a part of a region always lie inside those of the whole.
 
-use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, check, with_dtype};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, ViewAxis, Window, check, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, Axis, IxDyn};
 use schemars::JsonSchema;
@@ -305,6 +306,59 @@ impl AxisMap {
             AxisMap::Pad { .. } => n > 0 && n <= LONGEST,
         };
         if ok { Ok(()) } else { Err(format!("the map reads outside the axis of length {n}")) }
+    }
+}
+
+/// The kernel.
+pub(crate) struct Gather<'a> {
+    pub axes: &'a [AxisMap],
+    pub fill: Scalar,
+}
+
+impl KernelKind for Gather<'_> {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(self.axes, at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        demand(self.axes, &at.inputs[0].shape, region)
+    }
+
+    fn traits(&self) -> Traits {
+        let any = |of: fn(&AxisMap) -> bool| self.axes.iter().any(of);
+        Traits {
+            moves: !any(|map| matches!(map, AxisMap::Pad { mode: PadMode::Constant, .. })),
+            // The others go back where an axis starts again, and nowhere else.
+            jumps: any(|map| matches!(map, AxisMap::Take(_) | AxisMap::Pad { .. } | AxisMap::Roll { .. })),
+            irregular: any(|map| matches!(map, AxisMap::Take(_))),
+            ..Traits::PLAIN
+        }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Gather<'_> {
+    fn compute(&self, at: Types<'_>, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        compute(self.axes, self.fill, &at.inputs[0].shape, at.output.dtype, region, parts)
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
     }
 }
 

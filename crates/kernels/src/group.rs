@@ -4,14 +4,16 @@
 //! the fastest memory each element goes to its group directly. A group without members has the identity of the reduction
 //! (sum 0, prod 1, count 0, any false, all true, moments 0); its mean, min and max are NaN for floats and 0 for integers.
 
+use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
 use crate::reduce::{
-    Accumulators, Average, Count, Element, Extreme, Moments, Prod, Reducer, Shape, Sink, Sum, SumState, Target, Truth, accumulators,
-    elements, emit, emit_with, strides, walk, with_inexact, with_real,
+    Accumulators, Average, Element, ROWS, Reducer, Shape, Sink, Sum, SumState, Target, accumulators, check_group, elements, emit, emit_with,
+    strides, walk, with_inexact, with_reducer,
 };
 use crate::simd::{Loop, dispatch};
-use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, ReduceOp, with_dtype};
-use chunkwise_types::{DType, Region};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, KernelError, Part, ReduceOp, ViewAxis, Window, with_dtype};
+use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{ArrayViewD, Axis, Slice};
+use smallvec::smallvec;
 use std::marker::PhantomData;
 use std::ops::AddAssign;
 
@@ -322,24 +324,117 @@ pub(crate) fn start(
     }
     let dtype = input.dtype;
     let op = op.on(dtype);
-    match op {
-        ReduceOp::Sum => with_dtype!(dtype, T => boxed::<Sum<T>>(place, shape)),
-        ReduceOp::Prod => with_dtype!(dtype, T => boxed::<Prod<T>>(place, shape)),
-        ReduceOp::Any => with_dtype!(dtype, T => boxed::<Truth<T, false>>(place, shape)),
-        ReduceOp::All => with_dtype!(dtype, T => boxed::<Truth<T, true>>(place, shape)),
-        ReduceOp::CountNonzero => with_dtype!(dtype, T => boxed::<Count<T>>(place, shape)),
-        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(place, shape)),
-        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(place, shape)),
+    with_reducer!(op, dtype, R => boxed::<R>(place, shape), match op {
         ReduceOp::Mean { skip_nan: false } => with_dtype!(dtype, T => means::<T, _>(place, Nothing, shape)),
         ReduceOp::Mean { skip_nan: true } if labels.len() <= MAX_GROUPS_U16 => {
             with_inexact!(dtype, T => means::<T, _>(place, Nans::<u16>(None), shape))
         }
         ReduceOp::Mean { skip_nan: true } => with_inexact!(dtype, T => means::<T, _>(place, Nans::<u32>(None), shape)),
-        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(place, shape)),
-        ReduceOp::Moments { skip_nan: true } => match dtype {
-            DType::Float32 => boxed::<Moments<f32, true>>(place, shape),
-            _ => boxed::<Moments<f64, true>>(place, shape),
-        },
         _ => Err(KernelError::Invalid(format!("{} cannot be taken by group", op.name()))),
+    })
+}
+
+/// True if most neighbours in a window of labels are members of the same group, so that a tile of many of them changes few accumulators.
+fn in_runs(labels: &[i64], window: &Window) -> bool {
+    let Some(&(start, len)) = window.first() else { return true };
+    let members = labels.get(start as usize..start.saturating_add(len.min(256)) as usize).unwrap_or_default();
+    members.windows(2).filter(|pair| pair[0] != pair[1]).count() * 4 < members.len()
+}
+
+/// The kernel.
+pub(crate) struct Group<'a> {
+    pub function: ReduceOp,
+    pub axis: usize,
+    pub labels: &'a [i64],
+    pub groups: u64,
+}
+
+impl Group<'_> {
+    /// The groups of a region of the output.
+    fn of(&self, region: &Region) -> (u64, u64) {
+        (region.start[self.axis], region.shape[self.axis])
+    }
+}
+
+impl KernelKind for Group<'_> {
+    fn name(&self) -> &'static str {
+        "group"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check_group(self.function, self.axis, self.labels, self.groups, at.inputs, at.output)
+    }
+
+    fn demand(&self, _: Types<'_>, region: &Region, window: Option<&Window>) -> DemandList {
+        let range = window.map_or((0, self.labels.len() as u64), |w| w[0]);
+        let (first, count) = self.of(region);
+        let mut own = region.clone();
+        if self.function.parts().is_some() {
+            own.start.pop();
+            own.shape.pop();
+        }
+        (own.start[self.axis], own.shape[self.axis]) = window_inside(self.labels, first, count, range);
+        smallvec![Demand { input: 0, region: own }]
+    }
+
+    fn traits(&self) -> Traits {
+        // The members of a group lie all over the axis.
+        Traits { irregular: true, ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::Folded(self)
+    }
+}
+
+impl Foldable for Group<'_> {
+    fn indices(&self) -> Vec<Along> {
+        vec![smallvec![(0, self.axis)]]
+    }
+
+    fn window(&self, _: Types<'_>, region: &Region) -> Window {
+        let (first, count) = self.of(region);
+        vec![window(self.labels, first, count)]
+    }
+
+    fn skips(&self, region: &Region, window: &Window) -> bool {
+        let (first, count) = self.of(region);
+        window_inside(self.labels, first, count, window[0]).1 == 0
+    }
+
+    fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
+        start(&self.function, self.axis, self.labels, at.inputs, at.output, region)
+    }
+
+    fn accumulator(&self, at: Types<'_>, region: &Region) -> u64 {
+        let state = group_state(self.function, at.inputs[0].dtype, self.labels);
+        region.volume().saturating_mul(state + at.output.dtype.size())
+    }
+
+    fn fold_scratch(&self, _: Types<'_>, _: &[u64]) -> u64 {
+        // A row of partial results, and the table of labels.
+        (self.labels.len() as u64).saturating_mul(8).saturating_add(ROWS)
+    }
+
+    fn reduces(&self) -> Option<Vec<usize>> {
+        // Other labels are in other windows.
+        None
+    }
+
+    fn runs(&self, window: &Window) -> Vec<usize> {
+        if in_runs(self.labels, window) { vec![self.axis] } else { Vec::new() }
+    }
+
+    fn rounds(&self, _: Types<'_>, _: &[AxisChunks], _: usize) -> Option<Rounds> {
+        // The groups are tasks enough in most cases, and partial results would have an axis more.
+        None
     }
 }

@@ -1,28 +1,18 @@
-//! The closed set of kernels and the questions that each answers.
+//! The wire format of kernels: a closed set, which here, and only here, is told apart.
 
-use crate::{AxisMap, Block, Contract, Create, ElementOp, KernelError, Qr, ReduceOp, Stencil, ViewAxis};
-use crate::{concat, create, elementwise, gather, group, reduce, reshape, stencil, view};
-use chunkwise_types::{AxisChunks, DType, Region, Scalar};
+use crate::cast::Cast;
+use crate::concat::Concat;
+use crate::gather::Gather;
+use crate::group::Group;
+use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
+use crate::reduce::Reduce;
+use crate::reshape::Reshape;
+use crate::view::View;
+use crate::{ArrayType, AxisMap, Block, Contract, Create, DemandList, ElementOp, Fold, KernelError, Operand, Part, Qr, ReduceOp};
+use crate::{Stencil, ViewAxis, Window};
+use chunkwise_types::{AxisChunks, Region, Scalar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use smallvec::{SmallVec, smallvec};
-
-/// The dtype and shape of a value in a program.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ArrayType {
-    /// Element type.
-    pub dtype: DType,
-    /// Length of each axis.
-    pub shape: Vec<u64>,
-}
-
-impl ArrayType {
-    /// A type from its parts.
-    pub fn new(dtype: DType, shape: Vec<u64>) -> Self {
-        ArrayType { dtype, shape }
-    }
-}
 
 /// One physical kernel with its parameters. The number and the order of the inputs are the kernel's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,18 +78,6 @@ pub enum Kernel {
     Stencil(Stencil),
 }
 
-/// A region of one input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Demand {
-    /// Which input.
-    pub input: usize,
-    /// Which region of it.
-    pub region: Region,
-}
-
-/// The regions that a kernel needs, mostly one of each input.
-pub type DemandList = SmallVec<[Demand; 2]>;
-
 /// A kernel in its place: the types of its inputs and output.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
@@ -111,204 +89,163 @@ pub struct Node<'a> {
     pub output: &'a ArrayType,
 }
 
-/// The range `(start, len)` of every contracted index that one step of a fold covers.
-pub type Window = Vec<(u64, u64)>;
+impl Kernel {
+    /// Puts a question to the kind of this kernel. This is the only place that knows them all.
+    fn ask<R>(&self, question: impl FnOnce(&dyn KernelKind) -> R) -> R {
+        match self {
+            Kernel::Create { what } => question(what),
+            Kernel::Element { function } => question(function),
+            Kernel::Cast => question(&Cast),
+            Kernel::View { axes } => question(&View { axes }),
+            Kernel::Gather { axes, fill } => question(&Gather { axes, fill: *fill }),
+            Kernel::Concat { axis } => question(&Concat { axis: *axis }),
+            Kernel::Reshape => question(&Reshape),
+            Kernel::Reduce { function, axes, segments } => question(&Reduce { function: *function, axes, segments: segments.as_deref() }),
+            Kernel::Group { function, axis, labels, groups } => {
+                question(&Group { function: *function, axis: *axis, labels, groups: *groups })
+            }
+            Kernel::Contract(contract) => question(contract),
+            Kernel::Qr(qr) => question(qr),
+            Kernel::Stencil(stencil) => question(stencil),
+        }
+    }
 
-/// A block with the region of the input that it holds.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The region, in the input's own coordinates.
-    pub region: Region,
-    /// Its elements; the block's shape is the region's.
-    pub block: Block,
-}
+    /// A name for people; of a reduction or an element-wise function, that of the function.
+    pub fn name(&self) -> &'static str {
+        self.ask(|kind| kind.name())
+    }
 
-/// An accumulator of a foldable kernel for one output region.
-pub trait Fold: Send {
-    /// Takes one step: the blocks in the order of the step's demands. The steps (and the pieces of a step that tile it over
-    /// the output) may come in any order that covers every element once.
-    fn fold(&mut self, parts: &[Part]) -> Result<(), KernelError>;
-    /// The output block.
-    fn finish(self: Box<Self>) -> Result<Block, KernelError>;
-}
+    /// What is to be known of it.
+    pub fn traits(&self) -> Traits {
+        self.ask(|kind| kind.traits())
+    }
 
-/// Bytes of the rows of partial results of a reduction.
-const ROWS: u64 = 256 << 10;
+    /// True if it shows the elements of its input in other places, without a copy.
+    pub fn is_view(&self) -> bool {
+        self.ask(|kind| kind.view().is_some())
+    }
 
-/// Bytes of these numbers of elements of the inputs.
-fn bytes(volumes: &[u64], inputs: &[ArrayType]) -> u64 {
-    volumes.iter().zip(inputs).fold(0, |a, (v, t)| a.saturating_add(v.saturating_mul(t.dtype.size())))
+    /// What this view shows of an operand, for a region of such a shape.
+    ///
+    /// # Errors
+    /// If it is no view, or one of something else.
+    pub fn show(&self, operand: Operand, shape: &[u64]) -> Result<Operand, KernelError> {
+        self.ask(|kind| match kind.view() {
+            Some(axes) => operand.viewed(axes, shape),
+            None => Err(KernelError::Invalid(format!("{} is no view", kind.name()))),
+        })
+    }
 }
 
 impl Node<'_> {
+    fn ask<R>(&self, question: impl FnOnce(&dyn KernelKind, Types<'_>) -> R) -> R {
+        let at = Types { inputs: self.inputs, output: self.output };
+        self.kernel.ask(|kind| question(kind, at))
+    }
+
+    /// Puts a question to a fold; others have the other answer.
+    fn ask_fold<R>(&self, otherwise: R, question: impl FnOnce(&dyn Foldable, Types<'_>) -> R) -> R {
+        self.ask(|kind, at| match kind.evaluation() {
+            Evaluation::Folded(fold) => question(fold, at),
+            Evaluation::AtOnce(_) => otherwise,
+        })
+    }
+
     /// Refuses inputs and parameters that the kernel cannot take, and an output of another dtype or shape than it makes.
     ///
     /// What passes can be asked for demands and computed without a panic, at any region of the output. Lengths of axes are taken to be
     /// such that no array has more than 2^62 bytes.
     pub fn check(&self) -> Result<(), KernelError> {
-        let (inputs, output) = (self.inputs, self.output);
-        match self.kernel {
-            Kernel::Create { what } => create::check(what, inputs, output),
-            Kernel::Element { function } => elementwise::check(*function, inputs, output),
-            Kernel::Cast => crate::check::shape(output, &crate::check::one(inputs)?.shape),
-            Kernel::View { axes } => view::check(axes, inputs, output),
-            Kernel::Gather { axes, .. } => gather::check(axes, inputs, output),
-            Kernel::Concat { axis } => concat::check(*axis, inputs, output),
-            Kernel::Reshape => reshape::check(inputs, output),
-            Kernel::Reduce { function, axes, segments } => reduce::check(*function, axes, segments.as_deref(), inputs, output),
-            Kernel::Group { function, axis, labels, groups } => reduce::check_group(*function, *axis, labels, *groups, inputs, output),
-            Kernel::Contract(c) => c.check_output(inputs, output),
-            Kernel::Stencil(s) => s.check(inputs, output),
-            Kernel::Qr(q) => q.check(inputs, output),
-        }
+        self.ask(|kind, at| kind.check(at))
     }
 
-    /// The lengths of the contracted indices; empty if the kernel is not foldable.
+    /// What it does for all of its output.
+    pub fn work(&self) -> Work {
+        self.ask(|kind, at| kind.work(at))
+    }
+
+    /// The contracted indices; none if the kernel is not foldable.
+    pub fn indices(&self) -> Vec<Along> {
+        self.ask_fold(Vec::new(), |fold, _| fold.indices())
+    }
+
+    /// The lengths of the contracted indices.
     pub fn contracted(&self) -> Vec<u64> {
-        match self.kernel {
-            Kernel::Reduce { axes, .. } => axes.iter().map(|&a| self.inputs[0].shape[a]).collect(),
-            Kernel::Group { axis, .. } => vec![self.inputs[0].shape[*axis]],
-            Kernel::Contract(c) => c.contracted_lengths(self.inputs),
-            _ => Vec::new(),
-        }
+        self.indices().iter().map(|along| along.first().map_or(1, |&(input, axis)| self.inputs[input].shape[axis])).collect()
     }
 
     /// True if the kernel can take its input in steps.
     pub fn foldable(&self) -> bool {
-        matches!(self.kernel, Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_))
+        self.ask_fold(false, |_, _| true)
+    }
+
+    /// The axes of its only input that a fold reduces, each of them as a whole: folds over the same axes go through them in the same windows.
+    pub fn reduces(&self) -> Option<Vec<usize>> {
+        self.ask_fold(None, |fold, _| fold.reduces())
+    }
+
+    /// The axes of its only input along which a long run changes few accumulators of a fold in this window.
+    pub fn runs(&self, window: &Window) -> Vec<usize> {
+        self.ask_fold(Vec::new(), |fold, _| fold.runs(window))
+    }
+
+    /// The rounds of a tree that folds these segments of the contracted indices, where only the index `cut` has more than one. None if
+    /// partial results cannot be put together.
+    pub fn rounds(&self, segments: &[AxisChunks], cut: usize) -> Option<Rounds> {
+        self.ask_fold(None, |fold, at| fold.rounds(at, segments, cut))
     }
 
     /// The ranges of the contracted indices that a region of the output needs.
     pub fn window(&self, region: &Region) -> Window {
-        match self.kernel {
-            Kernel::Reduce { axes, segments, .. } => reduce::window(self.inputs, axes, segments.as_deref(), region),
-            Kernel::Group { axis, labels, .. } => vec![group::window(labels, region.start[*axis], region.shape[*axis])],
-            Kernel::Contract(c) => c.window(self.inputs, region),
-            _ => Vec::new(),
-        }
+        self.ask_fold(Vec::new(), |fold, at| fold.window(at, region))
     }
 
     /// True if a window holds nothing for a region of the output: a fold may leave it out.
     pub fn skips(&self, region: &Region, window: &Window) -> bool {
-        match self.kernel {
-            Kernel::Group { axis, labels, .. } => group::window_inside(labels, region.start[*axis], region.shape[*axis], window[0]).1 == 0,
-            _ => false,
-        }
+        self.ask_fold(false, |fold, _| fold.skips(region, window))
     }
 
     /// The regions of the inputs that a (non-empty) region of the output needs; for a foldable kernel, those of one window.
     ///
     /// Monotone: the demand of a part of the region (or window) lies, region by region, inside the demand of the whole.
     pub fn demand(&self, region: &Region, window: Option<&Window>) -> DemandList {
-        match self.kernel {
-            Kernel::Create { .. } => DemandList::new(),
-            Kernel::Element { .. } | Kernel::Cast => (0..self.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect(),
-            Kernel::View { axes } => smallvec![Demand { input: 0, region: view::demand(axes, &self.inputs[0].shape, region) }],
-            Kernel::Gather { axes, .. } => gather::demand(axes, &self.inputs[0].shape, region),
-            Kernel::Concat { axis } => concat::demand(self.inputs, *axis, region),
-            Kernel::Reshape => smallvec![Demand { input: 0, region: reshape::demand(&self.inputs[0].shape, &self.output.shape, region) }],
-            Kernel::Stencil(s) => smallvec![Demand { input: 0, region: s.demand(region) }],
-            Kernel::Qr(q) => q.demand(self.inputs, region),
-            Kernel::Reduce { function, axes, segments } => {
-                let own = self.window(region);
-                smallvec![Demand { input: 0, region: reduce::demand(function, axes, segments.is_some(), region, window.unwrap_or(&own)) }]
-            }
-            Kernel::Group { function, axis, labels, .. } => {
-                let all = (0, labels.len() as u64);
-                let range = window.map_or(all, |w| w[0]);
-                let (start, len) = group::window_inside(labels, region.start[*axis], region.shape[*axis], range);
-                let mut r = region.clone();
-                if function.parts().is_some() {
-                    r.start.pop();
-                    r.shape.pop();
-                }
-                (r.start[*axis], r.shape[*axis]) = (start, len);
-                smallvec![Demand { input: 0, region: r }]
-            }
-            Kernel::Contract(c) => {
-                let own = self.window(region);
-                c.demand(region, window.unwrap_or(&own))
-            }
-        }
+        self.ask(|kind, at| kind.demand(at, region, window))
     }
 
     /// The output block from the blocks of all demands, in their order.
     pub fn compute(&self, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
-        match self.kernel {
-            Kernel::Create { what } => create::compute(what, self.output, region),
-            Kernel::Element { function } => {
-                let blocks: Vec<&Block> = parts.iter().map(|p| &p.block).collect();
-                elementwise::compute(function, &blocks, self.output.dtype)
-            }
-            Kernel::Cast => Ok(crate::cast(&parts[0].block, self.output.dtype)),
-            Kernel::View { axes } => view::compute(axes, &region.shape, &parts[0].block),
-            Kernel::Gather { axes, fill } => gather::compute(axes, *fill, &self.inputs[0].shape, self.output.dtype, region, parts),
-            Kernel::Concat { axis } => concat::compute(self.inputs, *axis, self.output.dtype, region, parts),
-            Kernel::Reshape => reshape::compute(&self.inputs[0].shape, &self.output.shape, region, &parts[0]),
-            Kernel::Stencil(s) => stencil::compute(s, self.output.dtype, &parts[0].block),
-            Kernel::Qr(q) => q.compute(self.output.dtype, region, parts),
-            Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
-                let mut fold = self.start_fold(region)?;
+        self.ask(|kind, at| match kind.evaluation() {
+            Evaluation::AtOnce(kernel) => kernel.compute(at, region, parts),
+            Evaluation::Folded(fold) => {
+                let mut fold = fold.start(at, region)?;
                 fold.fold(parts)?;
                 fold.finish()
             }
-        }
+        })
     }
 
     /// An accumulator for a region of the output.
     pub fn start_fold(&self, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
-        match self.kernel {
-            Kernel::Reduce { function, axes, segments } => {
-                reduce::start(function, axes, segments.as_deref(), self.inputs, self.output, region)
-            }
-            Kernel::Group { function, axis, labels, .. } => group::start(function, *axis, labels, self.inputs, self.output, region),
-            Kernel::Contract(c) => c.start(self.inputs, self.output, region),
-            _ => Err(KernelError::Invalid("this kernel cannot be folded".into())),
-        }
+        let none = || Err(KernelError::Invalid("this kernel cannot be folded".into()));
+        self.ask_fold(None, |fold, at| Some(fold.start(at, region))).unwrap_or_else(none)
     }
 
     /// An upper bound of the bytes that the kernel allocates besides its output block, for inputs of these volumes (elements). What is
     /// element-wise is evaluated in fused programs, which have a bound of their own: [`Fused::scratch`](crate::Fused::scratch).
     pub fn scratch(&self, region: &Region, demanded: &[u64]) -> u64 {
-        let out = region.volume().saturating_mul(self.output.dtype.size());
-        match self.kernel {
-            Kernel::View { .. } => 0,
-            Kernel::Reduce { .. } | Kernel::Group { .. } | Kernel::Contract(_) => {
-                self.accumulator(region).saturating_add(self.fold_scratch(demanded))
-            }
-            Kernel::Reshape => bytes(demanded, self.inputs),
-            Kernel::Qr(q) => q.scratch(self.inputs, demanded),
-            _ => out,
-        }
+        self.ask(|kind, at| match kind.evaluation() {
+            Evaluation::AtOnce(kernel) => kernel.scratch(at, region, demanded),
+            Evaluation::Folded(fold) => fold.accumulator(at, region).saturating_add(fold.fold_scratch(at, demanded)),
+        })
     }
 
     /// An upper bound of the bytes that one step of a fold allocates, for inputs of these volumes (elements).
     pub fn fold_scratch(&self, demanded: &[u64]) -> u64 {
-        match self.kernel {
-            Kernel::Contract(c) => {
-                // An operand that is summed or does not lie evenly is copied; GEMM packs panels of both.
-                let copies = demanded.iter().zip(self.inputs).zip(c.copied()).filter(|(_, copied)| *copied);
-                let copies = copies.fold(0, |a: u64, ((v, t), _)| a.saturating_add(v.saturating_mul(t.dtype.size())));
-                copies.saturating_add(crate::matmul::panels(bytes(demanded, self.inputs)))
-            }
-            // A row of partial results, and the table of labels.
-            Kernel::Group { labels, .. } => (labels.len() as u64).saturating_mul(8).saturating_add(ROWS),
-            Kernel::Reduce { .. } => ROWS,
-            _ => 0,
-        }
+        self.ask_fold(0, |fold, at| fold.fold_scratch(at, demanded))
     }
 
     /// Bytes of the accumulator for a region of the output (0 if not foldable), the finished output block included.
     pub fn accumulator(&self, region: &Region) -> u64 {
-        let item = self.output.dtype.size();
-        match self.kernel {
-            Kernel::Reduce { function, .. } => region.volume().saturating_mul(function.state_bytes(self.inputs[0].dtype) + item),
-            Kernel::Group { function, labels, .. } => {
-                region.volume().saturating_mul(crate::group::group_state(*function, self.inputs[0].dtype, labels) + item)
-            }
-            // A fold of segments joins its results.
-            Kernel::Contract(c) => region.volume().saturating_mul(item).saturating_mul(if c.segments.is_some() { 2 } else { 1 }),
-            _ => 0,
-        }
+        self.ask_fold(0, |fold, at| fold.accumulator(at, region))
     }
 }

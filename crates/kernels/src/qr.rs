@@ -6,8 +6,9 @@
 //! matrix products, and the result is orthogonal to rounding whatever the condition of the matrix. The diagonal of R is made
 //! non-negative, which makes the result unique for a matrix of full rank: it does not depend on the blocks.
 
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
 use crate::matmul::{Product, matmul, panels, threads};
-use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, check};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, ViewAxis, Window, check};
 use chunkwise_types::{AxisChunks, DType, Region};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Ix2, NdFloat, ShapeBuilder, s};
 use schemars::JsonSchema;
@@ -277,6 +278,46 @@ impl<T: Product + NdFloat> Factored<T> {
             apply(x.slice_mut(s![p * PANEL.., left..]), y.view(), t.view());
         }
         x
+    }
+}
+
+impl KernelKind for Qr {
+    fn name(&self) -> &'static str {
+        "qr"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        self.check(at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        self.demand(at.inputs, region)
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { turns: true, whole: true, blocks: Some(self.rows.count()), ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Qr {
+    fn compute(&self, at: Types<'_>, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        self.compute(at.output.dtype, region, parts)
+    }
+
+    fn scratch(&self, at: Types<'_>, _: &Region, demanded: &[u64]) -> u64 {
+        self.scratch(at.inputs, demanded)
     }
 }
 

@@ -4,9 +4,11 @@
 //! planner cuts along leading axes, and never more than the leading index range.
 
 use crate::block::from_vec;
-use crate::{ArrayType, Block, BlockElement, KernelError, Part, check, with_block};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, ViewAxis, Window, check, with_block};
 use chunkwise_types::{Region, ravel, unravel, volume};
 use ndarray::{ArcArray, IxDyn};
+use smallvec::smallvec;
 
 /// Refuses outputs with another dtype or another number of elements.
 pub(crate) fn check(inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
@@ -60,6 +62,49 @@ pub(crate) fn compute(input: &[u64], output: &[u64], region: &Region, part: &Par
         Ok(T::wrap(from_vec(&region.shape, data)))
     }
     with_block!(&part.block, a => go(a, input, output, region, part))
+}
+
+/// The kernel.
+pub(crate) struct Reshape;
+
+impl KernelKind for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        smallvec![Demand { input: 0, region: demand(&at.inputs[0].shape, &at.output.shape, region) }]
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::PLAIN
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Reshape {
+    fn compute(&self, at: Types<'_>, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        compute(&at.inputs[0].shape, &at.output.shape, region, &parts[0])
+    }
+
+    fn scratch(&self, at: Types<'_>, _: &Region, demanded: &[u64]) -> u64 {
+        at.bytes(demanded)
+    }
 }
 
 #[cfg(test)]

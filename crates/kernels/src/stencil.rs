@@ -1,12 +1,14 @@
 //! Weighted sums and reductions over a window around each element.
 
 use crate::elementwise::Arr;
-use crate::{ArrayType, Block, BlockElement, KernelError, cast, check};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, ViewAxis, Window, cast, check};
 use chunkwise_types::{DType, DTypeKind, Region};
 use ndarray::{Array, ArrayViewD, ArrayViewMutD, Axis, IxDyn, Slice, Zip};
 use num_complex::{Complex32, Complex64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
 /// A function of the window at each element. Nothing is padded: an axis of the input is `window - 1` longer than the output's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -243,6 +245,46 @@ pub(crate) fn compute(s: &Stencil, out: DType, block: &Block) -> Result<Block, K
         Block::Float32(a) => both!(a, weighted),
         Block::Float64(a) => both!(a, weighted),
     })
+}
+
+impl KernelKind for Stencil {
+    fn name(&self) -> &'static str {
+        "stencil"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        self.check(at.inputs, at.output)
+    }
+
+    fn demand(&self, _: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        smallvec![Demand { input: 0, region: self.demand(region) }]
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::PLAIN
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for Stencil {
+    fn compute(&self, at: Types<'_>, _: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        compute(self, at.output.dtype, &parts[0].block)
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
+    }
 }
 
 #[cfg(test)]

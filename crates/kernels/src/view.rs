@@ -1,10 +1,12 @@
 //! Axes permuted, inserted, dropped and broadcast, as views.
 
-use crate::{ArrayType, Block, BlockElement, KernelError, check, with_block};
+use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, Window, check, with_block};
 use chunkwise_types::Region;
 use ndarray::{ArcArray, Axis, IxDyn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
 /// Where an output axis comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +77,52 @@ pub(crate) fn compute(axes: &[ViewAxis], shape: &[u64], block: &Block) -> Result
         Ok(T::wrap(b.to_owned().into_shared()))
     }
     with_block!(block, a => go(a, axes, shape))
+}
+
+/// The kernel.
+pub(crate) struct View<'a> {
+    pub axes: &'a [ViewAxis],
+}
+
+impl KernelKind for View<'_> {
+    fn name(&self) -> &'static str {
+        "view"
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(self.axes, at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        smallvec![Demand { input: 0, region: demand(self.axes, &at.inputs[0].shape, region) }]
+    }
+
+    fn traits(&self) -> Traits {
+        let from: Vec<usize> = self.axes.iter().filter_map(|a| if let ViewAxis::In(i) = a { Some(*i) } else { None }).collect();
+        Traits { moves: true, turns: !from.is_sorted(), ..Traits::PLAIN }
+    }
+
+    fn work(&self, _: Types<'_>) -> Work {
+        Work::NONE
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        Some(self.axes)
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for View<'_> {
+    fn compute(&self, _: Types<'_>, region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        compute(self.axes, &region.shape, &parts[0].block)
+    }
+
+    fn scratch(&self, _: Types<'_>, _: &Region, _: &[u64]) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::memory::{self, bytes_of, keeps};
 use crate::runs::fetched;
 use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
-use chunkwise_kernels::{AxisMap, Kernel};
 use chunkwise_types::{ArrayAccess, Region, ravel};
 use std::collections::BTreeMap;
 
@@ -216,13 +215,11 @@ impl<'a> Leaves<'a> {
 
     /// Those of some leaves through whose chunks bands go in one direction: a stream does not go back.
     fn onward(&self, bands: &Bands, mut leaves: Vec<usize>) -> Vec<usize> {
-        // These may go back anywhere, other maps where an axis goes on.
-        let jumps = |map: &AxisMap| matches!(map, AxisMap::Take(_) | AxisMap::Pad { .. } | AxisMap::Roll { .. });
-        let gathers = |k: usize| match &self.program.steps[k].kernel {
-            Some(Kernel::Gather { axes, .. }) => !self.wanted[k].is_empty() && axes.iter().any(jumps),
-            _ => false,
+        let jumps = |k: usize| {
+            let kernel = self.program.steps[k].kernel.as_ref();
+            !self.wanted[k].is_empty() && kernel.is_some_and(|kernel| kernel.traits().jumps)
         };
-        if leaves.is_empty() || (0..self.how.len()).any(gathers) {
+        if leaves.is_empty() || (0..self.how.len()).any(jumps) {
             return Vec::new();
         }
         let cut = bands.cut(self.pass, self.piece);

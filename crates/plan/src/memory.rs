@@ -441,11 +441,7 @@ pub fn worst_need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Need {
     if chunkwise_types::volume(&counts) == 0 {
         return Need { total: SLACK, ..Need::default() };
     }
-    let irregular = stage.program.steps.iter().any(|s| match &s.kernel {
-        Some(chunkwise_kernels::Kernel::Gather { axes, .. }) => axes.iter().any(|a| matches!(a, chunkwise_kernels::AxisMap::Take(_))),
-        Some(chunkwise_kernels::Kernel::Group { .. }) => true,
-        _ => false,
-    });
+    let irregular = stage.program.steps.iter().any(|s| s.kernel.as_ref().is_some_and(|kernel| kernel.traits().irregular));
     let at = |index: &[u64]| need(arrays, stage, &stage.task_regions(chunkwise_types::ravel(index, &counts)));
     let mut best = vec![0u64; counts.len()];
     let mut worst = at(&best);

@@ -257,10 +257,9 @@ impl Schedule {
         }
         let same = wants.windows(2).all(|w| w[0].1 == w[1].1);
         let contraction = phase.folds.iter().any(|(k, _)| program.steps[*k].inputs.len() > 1);
-        let mut reduced = phase.folds.iter().map(|(k, _)| match &program.steps[*k].kernel {
-            Some(Kernel::Reduce { axes, .. }) => axes.clone(),
-            Some(Kernel::Group { axis, labels, .. }) if in_runs(labels, window) => vec![*axis],
-            _ => Vec::new(),
+        let mut reduced = phase.folds.iter().filter_map(|(k, _)| {
+            let step = &program.steps[*k];
+            Some(Node { kernel: step.kernel.as_ref()?, inputs: &self.types[*k], output: &step.ty }.runs(window))
         });
         let first = reduced.next().unwrap_or_default();
         let reduced = if reduced.all(|axes| axes == first) { first } else { Vec::new() };
@@ -345,16 +344,14 @@ impl Schedule {
     fn pass(&self, program: &Program, wants: Vec<(usize, Region)>, tileable: bool, reduced: &[usize]) -> Pass {
         let d = demands(program, &self.types, &wants);
         let whole = wants.first().map_or_else(|| Region::full(&[]), |w| w.1.clone());
-        // A local contraction is evaluated whole: cutting its output would load its operands again and again.
-        let contracts = (0..program.steps.len()).any(|k| {
-            !d[k].is_empty()
-                && program.steps[k].stream.is_none()
-                && matches!(program.steps[k].kernel, Some(Kernel::Contract(_) | Kernel::Qr(_)))
-        });
+        let traits = |k: usize| program.steps[k].kernel.as_ref().map(Kernel::traits);
+        // What is at its best on large blocks would, cut into tiles, load its operands again and again.
+        let whole_kernel =
+            (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].stream.is_none() && traits(k).is_some_and(|t| t.whole));
         let computes =
             (0..program.steps.len()).any(|k| !d[k].is_empty() && program.steps[k].kernel.is_some() && program.steps[k].stream.is_none());
         let folds = wants.first().is_some_and(|w| self.outputs.first() != Some(w));
-        if !tileable || contracts || !(computes || folds) || whole.is_empty() {
+        if !tileable || whole_kernel || !(computes || folds) || whole.is_empty() {
             return Pass { wants, demands: d, tiles: Tiling::uncut(whole), target: u64::MAX, order: CutOrder::default() };
         }
         let widest = d.iter().map(|r| r.iter().map(Region::volume).fold(0, u64::saturating_add)).max().unwrap_or(1).max(1);
@@ -364,21 +361,14 @@ impl Schedule {
         let order = self.cut_order(&whole, reduced);
         let tiles = cut(&whole, target, &order);
         let mut pass = Pass { wants, demands: d, tiles, target, order };
-        let groups = |k: &usize| matches!(program.steps[*k].kernel, Some(Kernel::Group { .. }));
+        let irregular = |k: usize| traits(k).is_some_and(|t| t.irregular);
         let often = self.recomputed(program, &pass);
-        if (0..often.len()).any(|k| often[k] > RECOMPUTE || often[k] > 0.0 && groups(&k)) {
+        if (0..often.len()).any(|k| often[k] > RECOMPUTE || often[k] > 0.0 && irregular(k)) {
             pass.order = self.shared_last(program, &pass.demands, &pass.wants, &whole);
             pass.tiles = cut(&whole, target, &pass.order);
         }
         pass
     }
-}
-
-/// True if most neighbours in a window of labels are members of the same group, so that a tile of many of them changes few accumulators.
-fn in_runs(labels: &[i64], window: &Window) -> bool {
-    let Some(&(start, len)) = window.first() else { return true };
-    let members = labels.get(start as usize..start.saturating_add(len.min(256)) as usize).unwrap_or_default();
-    members.windows(2).filter(|pair| pair[0] != pair[1]).count() * 4 < members.len()
 }
 
 /// Cuts a region into tiles of about `target` elements, along the first axes of the order as far as that suffices.

@@ -8,7 +8,7 @@
 
 use crate::Program;
 use crate::demand::{Demands, Regions, add, merge};
-use chunkwise_kernels::{ArrayType, Block, Create, ElementOp, Fused, FusedOp, Kernel, KernelError, Node, ViewAxis};
+use chunkwise_kernels::{ArrayType, Block, Fused, FusedOp, Kernel, KernelError, Map, Node};
 use chunkwise_types::Region;
 use std::collections::BTreeMap;
 
@@ -75,26 +75,15 @@ pub fn is_known(program: &Program, step: usize) -> bool {
     program.steps[step].read.is_some() || program.steps[step].stream.is_some()
 }
 
-fn function(kernel: &Kernel) -> Option<Option<ElementOp>> {
-    match kernel {
-        Kernel::Element { function } => Some(Some(*function)),
-        Kernel::Cast => Some(None),
-        _ => None,
-    }
+fn map(kernel: &Kernel) -> Option<Map> {
+    kernel.traits().map
 }
 
 /// For each step, whether its value may lie in another order than C. What is loaded does not, and kernels keep the order of their inputs.
 fn turned(program: &Program) -> Vec<bool> {
     let mut found: Vec<bool> = Vec::with_capacity(program.steps.len());
     for step in &program.steps {
-        let own = match &step.kernel {
-            Some(Kernel::View { axes }) => {
-                let from: Vec<usize> = axes.iter().filter_map(|a| if let ViewAxis::In(i) = a { Some(*i) } else { None }).collect();
-                !from.is_sorted()
-            }
-            Some(Kernel::Contract(_) | Kernel::Qr(_)) => true,
-            _ => false,
-        };
+        let own = step.kernel.as_ref().is_some_and(|kernel| kernel.traits().turns);
         found.push(own || step.inputs.iter().any(|&i| found[i]));
     }
     found
@@ -124,11 +113,8 @@ impl<'a> Units<'a> {
     ) -> Result<Units<'a>, (usize, KernelError)> {
         let n = program.steps.len();
         let kernel = |k: usize| program.steps[k].kernel.as_ref().filter(|_| !is_known(program, k));
-        let is_view = |k: usize| matches!(kernel(k), Some(Kernel::View { .. }));
-        let constant = |k: usize| match kernel(k) {
-            Some(Kernel::Create { what: Create::Full { value } }) => Some(Block::splat(*value, program.steps[k].ty.dtype, &[1])),
-            _ => None,
-        };
+        let is_view = |k: usize| kernel(k).is_some_and(Kernel::is_view);
+        let constant = |k: usize| Some(Block::splat(kernel(k)?.traits().constant?, program.steps[k].ty.dtype, &[1]));
 
         // From the wants back: what is needed at all, where, and what must be there as a block of its own.
         let mut places: Vec<Vec<Place>> = vec![Vec::new(); n];
@@ -148,7 +134,7 @@ impl<'a> Units<'a> {
             if places[k].len() > MAX_PLACES {
                 places[k] = vec![Place::Step(k)];
             }
-            let elementwise = kernel(k).and_then(function).is_some();
+            let elementwise = kernel(k).and_then(map).is_some();
             for (i, &from) in program.steps[k].inputs.iter().enumerate() {
                 active[from] = true;
                 if elementwise {
@@ -165,7 +151,7 @@ impl<'a> Units<'a> {
 
         // One group for each set of places.
         let mut groups: BTreeMap<&[Place], Vec<usize>> = BTreeMap::new();
-        for k in (0..n).filter(|&k| active[k] && kernel(k).and_then(function).is_some()) {
+        for k in (0..n).filter(|&k| active[k] && kernel(k).and_then(map).is_some()) {
             groups.entry(&places[k]).or_default().push(k);
         }
         let mut unit_of: Vec<Option<usize>> = vec![None; n];
@@ -318,7 +304,7 @@ fn group(
         .map(|&k| {
             let step = &program.steps[k];
             FusedOp {
-                function: step.kernel.as_ref().and_then(function).flatten(),
+                function: step.kernel.as_ref().and_then(map).and_then(Map::function),
                 inputs: step.inputs.iter().map(value).collect(),
                 dtype: step.ty.dtype,
             }

@@ -31,6 +31,8 @@ mod rechunk;
 mod split;
 mod stages;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use chunkwise_ops::Array;
@@ -92,7 +94,7 @@ pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion, limit: TimeLim
     let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
     let mut plan = budget::within(&spec, &|budget| {
         let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
-        let mut made = passes(&graph, requests, attempt, fusion, limit)?;
+        let mut made = passes(&graph, requests, attempt, (fusion, limit), &|_, _| {})?;
         made.plan.spec.allowed_mem = spec.allowed_mem;
         Ok(made)
     })?;
@@ -101,13 +103,13 @@ pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion, limit: TimeLim
     Ok(plan)
 }
 
-/// One attempt at a plan, for the memory that `spec` allows. It may need more.
+/// One attempt at a plan, for the memory that `spec` allows. It may need more. `after` sees what each pass leaves.
 fn passes(
     graph: &graph::Graph,
     requests: &[Request],
     spec: PlanSpec,
-    fusion: Fusion,
-    limit: TimeLimit<'_>,
+    (fusion, limit): (Fusion, TimeLimit<'_>),
+    after: &dyn Fn(&'static str, &stages::Draft<'_>),
 ) -> Result<budget::Attempt, PlannerError> {
     let watch = watch::Watch::new(limit);
     let mut draft = stages::Draft::new(graph, requests, spec, &watch)?;
@@ -135,6 +137,7 @@ fn passes(
         watch.enter(name);
         pass(&mut draft);
         watch.verdict()?;
+        after(name, &draft);
     }
     let plan = Plan { format: FORMAT.into(), spec: draft.spec, arrays: draft.arrays, stages: draft.stages, groups: Vec::new() };
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;

@@ -10,7 +10,7 @@ use crate::cost::kinds;
 use crate::graph::Graph;
 use crate::split::SMALL;
 use crate::stages::{Draft, Root, stream};
-use chunkwise_kernels::{ArrayType, Kernel};
+use chunkwise_kernels::ArrayType;
 use chunkwise_plan::demand::{Demands, demands, is_fold};
 use chunkwise_plan::schedule::{Pass, RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
@@ -73,7 +73,7 @@ impl Task {
         // Tasks at the ends are smaller: the middle one cannot stand for them, or a fold of (7, 33) elements in chunks of (2, 16), that every
         // task computes its own part of, would seem to be computed 1.7 times.
         let mut computed = vec![0.0; program.steps.len()];
-        let stored = |k: usize| program.steps[k].is_fold() || matches!(program.steps[k].kernel, Some(Kernel::Qr(_)));
+        let stored = |k: usize| program.steps[k].is_fold() || blocks(&program.steps[k]).is_some();
         let looked_at: Vec<usize> = (0..program.steps.len()).filter(|&k| stored(k)).collect();
         if !looked_at.is_empty() {
             for (task, times) in kinds(&counts, false).into_iter().filter(|(_, times)| *times > 0.0) {
@@ -90,11 +90,8 @@ impl Task {
             let step = &self.program.steps[i];
             let again = self.computed[i] / volume(&step.ty.shape).max(1) as f64;
             // A task that needs several blocks of a decomposition would hold them all at once.
-            let (blocks, decomposes) = match &step.kernel {
-                Some(Kernel::Qr(q)) => (q.rows.count(), true),
-                _ => (1, false),
-            };
-            (self.tasks > 1 && (step.is_fold() || decomposes) && again > RECOMPUTE) || blocks > 1
+            let blocks = blocks(step);
+            (self.tasks > 1 && (step.is_fold() || blocks.is_some()) && again > RECOMPUTE) || blocks.is_some_and(|n| n > 1)
         })
     }
 
@@ -151,6 +148,11 @@ fn by_tiles(schedule: &Schedule, program: &Program, pass: &Pass, times: f64, com
     }
 }
 
+/// How many blocks a decomposition makes.
+fn blocks(step: &Step) -> Option<u64> {
+    step.kernel.as_ref()?.traits().blocks
+}
+
 fn elements(regions: &[Region]) -> u64 {
     regions.iter().map(Region::volume).fold(0, u64::saturating_add)
 }
@@ -185,7 +187,7 @@ fn smallest(graph: &Graph, users: &[Vec<usize>], draft: &Draft, k: usize, mut no
     let mut falls = draft.watch.falling("looking for the smallest value of a fold");
     while !draft.roots.iter().any(|r| r.node == node) && falls.goes_on((graph.nodes.len() - node) as u64) {
         let &[user] = &users[node][..] else { break };
-        let mapped = matches!(graph.nodes[user].kernel, Some(Kernel::Element { .. } | Kernel::Cast));
+        let mapped = graph.nodes[user].kernel.as_ref().is_some_and(|kernel| kernel.traits().map.is_some());
         let mut beside = graph.nodes[user].inputs.iter().filter(|&&k| k != node);
         if !mapped || user == draft.roots[k].node || bytes(user) > bytes(node) || beside.any(|&k| shares_fold(graph, users, k)) {
             break;

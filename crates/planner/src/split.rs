@@ -5,9 +5,9 @@ use crate::cost::{reads, total};
 use crate::stages::{Draft, natural};
 use crate::tasks::{fit, fit_small};
 use crate::watch::reach;
-use chunkwise_kernels::{ArrayType, Contract, Kernel, ReduceOp};
+use chunkwise_kernels::{Node, Rounds};
 use chunkwise_plan::{Cost, Note, Program, Stage, StageKind, StageOutput, Step, memory};
-use chunkwise_types::{AxisChunks, ChunkGrid, DType};
+use chunkwise_types::{AxisChunks, ChunkGrid, volume};
 
 /// Less input than this is not worth a second round.
 pub(crate) const SMALL: u64 = 64 << 20;
@@ -30,16 +30,6 @@ pub(crate) fn run(draft: &mut Draft) {
             }
         }
         s += 1;
-    }
-}
-
-/// The function of the second round.
-fn merge(function: ReduceOp) -> Option<ReduceOp> {
-    match function {
-        ReduceOp::Sum | ReduceOp::CountNonzero => Some(ReduceOp::Sum),
-        ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max | ReduceOp::Any | ReduceOp::All | ReduceOp::MergeMoments => Some(function),
-        ReduceOp::Moments { .. } => Some(ReduceOp::MergeMoments),
-        _ => None,
     }
 }
 
@@ -76,25 +66,26 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
         if step.stream.as_ref() != Some(&stream) || after[k] {
             return None;
         }
-        let Partial { kernel, then, axes, along, shape, dtype } = partial(&stage.program, step, &segments, axis)?;
-        if chunkwise_types::volume(&shape).saturating_mul(dtype.size()).saturating_mul(2) > bytes {
+        let types = stage.program.input_types(step);
+        let rounds = Node { kernel: step.kernel.as_ref()?, inputs: &types, output: &step.ty }.rounds(&segments, axis)?;
+        let Rounds { first, partial, along, second } = rounds;
+        if volume(&partial.shape).saturating_mul(partial.dtype.size()).saturating_mul(2) > bytes {
             return None;
         }
-        let mut block = shape.clone();
-        block[along] = 1;
-        let single = ChunkGrid(shape.iter().zip(&block).map(|(&n, &b)| AxisChunks::regular(n, b)).collect());
-        let chunk = natural(draft.watch, &single, dtype.size(), 32 << 20);
-        let name = format!("part{}-{}", draft.arrays.len(), then.name());
-        let tasks = draft.intermediate(&name, dtype, &shape, chunk, None);
-        let ty = ArrayType::new(dtype, shape.clone());
-        round1.steps[k].kernel = Some(kernel);
-        round1.steps[k].ty = ty.clone();
+        let pieces = partial.shape.iter().enumerate().map(|(i, &n)| AxisChunks::regular(n, if i == along { 1 } else { n }));
+        let single = ChunkGrid(pieces.collect());
+        let chunk = natural(draft.watch, &single, partial.dtype.size(), 32 << 20);
+        let name = format!("part{}-{}", draft.arrays.len(), second.name());
+        let tasks = draft.intermediate(&name, partial.dtype, &partial.shape, chunk, None);
+        round1.steps[k].kernel = Some(first);
+        round1.steps[k].ty = partial.clone();
         outputs.push(StageOutput { step: k, array: name.clone(), tasks });
-        round2.steps.push(Step { read: Some(name), kernel: None, inputs: Vec::new(), ty, stream: None });
-        let cut = axes.iter().map(|&a| AxisChunks::regular(shape[a], if a == along { 1 } else { shape[a] })).collect();
+        let indices = Node { kernel: &second, inputs: std::slice::from_ref(&partial), output: &step.ty }.indices();
+        let cut = indices.iter().flatten().map(|&(_, axis)| single.0[axis].clone()).collect();
+        round2.steps.push(Step { read: Some(name), kernel: None, inputs: Vec::new(), ty: partial, stream: None });
         round2.steps.push(Step {
             read: None,
-            kernel: Some(Kernel::Reduce { function: then, axes, segments: None }),
+            kernel: Some(second),
             inputs: vec![round2.steps.len() - 1],
             ty: step.ty.clone(),
             stream: Some(cut),
@@ -135,54 +126,6 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     Some((first, second))
 }
 
-/// The first round of one fold.
-struct Partial {
-    kernel: Kernel,
-    /// What folds the partial results.
-    then: ReduceOp,
-    /// The axes of the partial results that the second round folds.
-    axes: Vec<usize>,
-    /// The axis that has an element for each segment.
-    along: usize,
-    shape: Vec<u64>,
-    dtype: DType,
-}
-
-/// The first round of a fold whose contracted index number `axis` is cut into segments.
-fn partial(program: &Program, step: &Step, segments: &[AxisChunks], axis: usize) -> Option<Partial> {
-    match step.kernel.as_ref()? {
-        Kernel::Reduce { function, axes, segments: None } => {
-            let then = merge(*function)?;
-            let dtype = match (function, step.ty.dtype) {
-                (ReduceOp::Sum | ReduceOp::Prod, DType::Float32) => DType::Float64,
-                (ReduceOp::Sum | ReduceOp::Prod, DType::Complex64) => DType::Complex128,
-                (_, d) => d,
-            };
-            let mut shape = program.steps[step.inputs[0]].ty.shape.clone();
-            if *function == ReduceOp::MergeMoments {
-                shape.pop();
-            }
-            for (&a, s) in axes.iter().zip(segments) {
-                shape[a] = s.count();
-            }
-            if matches!(function, ReduceOp::Moments { .. } | ReduceOp::MergeMoments) {
-                shape.push(3);
-            }
-            let kernel = Kernel::Reduce { function: *function, axes: axes.clone(), segments: Some(segments.to_vec()) };
-            Some(Partial { kernel, then, axes: axes.clone(), along: axes[axis], shape, dtype })
-        }
-        Kernel::Contract(c) if c.segments.is_none() => {
-            let dtype = step.ty.dtype;
-            let then = if dtype == DType::Bool { ReduceOp::Any } else { ReduceOp::Sum };
-            let label = *c.contracted().get(axis)?;
-            let shape: Vec<u64> = std::iter::once(segments[axis].count()).chain(step.ty.shape.iter().copied()).collect();
-            let kernel = Kernel::Contract(Contract { segments: Some((label, segments[axis].clone())), ..c.clone() });
-            Some(Partial { kernel, then, axes: vec![0], along: 0, shape, dtype })
-        }
-        _ => None,
-    }
-}
-
 /// The steps that the outputs need, and no others.
 fn pruned(program: Program, outputs: &mut [StageOutput]) -> Program {
     let starts: Vec<usize> = outputs.iter().map(|o| o.step).collect();
@@ -206,7 +149,7 @@ fn rounds(stage: &Stage, blocks: u64, bytes: u64, workers: u64, shared: bool) ->
         .steps
         .iter()
         .filter(|s| s.stream.is_some())
-        .map(|s| chunkwise_types::volume(&s.ty.shape).saturating_mul(s.ty.dtype.size().max(8)) as f64)
+        .map(|s| volume(&s.ty.shape).saturating_mul(s.ty.dtype.size().max(8)) as f64)
         .sum();
     let cost = |n: u64| {
         let per = blocks.div_ceil(n);

@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use crate::watch::{Watch, reach, reached};
 use crate::{PlannerError, Request};
-use chunkwise_kernels::{Kernel, Node};
+use chunkwise_kernels::Node;
 use chunkwise_plan::demand::demands;
 use chunkwise_plan::schedule::TILE_ELEMENTS;
 use chunkwise_plan::{ArrayRole, Cost, Encoding, Note, PlanArray, PlanSpec, Program, Stage, StageKind, StageOutput, Step, memory};
@@ -358,9 +358,10 @@ fn lockstep(graph: &Graph, draft: &Draft, root: &Root) -> Option<(Vec<usize>, Ve
         return None;
     }
     let program = build(graph, draft, &[root]).program;
-    let mut keys = program.steps.iter().filter(|s| s.is_fold()).map(|s| match &s.kernel {
-        Some(Kernel::Reduce { axes, .. }) => Some((axes.clone(), program.steps[*s.inputs.first()?].ty.shape.clone(), s.stream.clone()?)),
-        _ => None,
+    let mut keys = program.steps.iter().filter(|s| s.is_fold()).map(|s| {
+        let inputs = program.input_types(s);
+        let axes = Node { kernel: s.kernel.as_ref()?, inputs: &inputs, output: &s.ty }.reduces()?;
+        Some((axes, inputs.into_iter().next()?.shape, s.stream.clone()?))
     });
     let first = keys.next()??;
     keys.all(|key| key.as_ref() == Some(&first)).then_some(first)
@@ -439,19 +440,20 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         };
         let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
         let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
-        let cuts = cuts(graph, &node, kernel, &nodes, chunk, step_bytes);
-        // Also where all is in one chunk, if tiles of the result are no help: if a single element needs more than a tile; of a product, which
-        // is not cut into tiles, if all of it reads more than a step.
+        let cuts = cuts(graph, &node, &nodes, chunk, step_bytes);
+        // Also where all is in one chunk, if tiles of the result are no help: if a single element needs more than a tile; where there are no
+        // tiles, if all of it reads more than a step.
         let all = read(&mut types[w].iter().map(|ty| Region::full(&ty.shape)));
         let element = node.contracted().iter().fold(1u64, |a, &n| a.saturating_mul(n));
-        let product = matches!(kernel, Kernel::Contract(_));
         // Of a large chunk that can only be decoded from its beginning on all is held but for a fold, which takes it as it is decoded.
         let in_order = own
             .iter()
             .filter_map(|&k| given.steps[k].read.as_ref())
             .any(|name| draft.arrays.get(name).is_some_and(memory::is_large_stream));
-        let large =
-            in_order || element > TILE_ELEMENTS || all > STEP_BYTES.saturating_mul(volume(&step.ty.shape)) || (product && all > step_bytes);
+        let large = in_order
+            || element > TILE_ELEMENTS
+            || all > STEP_BYTES.saturating_mul(volume(&step.ty.shape))
+            || (kernel.traits().whole && all > step_bytes);
         if large || cuts.iter().any(|c| c.count() > 1) {
             program.steps[w].stream = Some(cuts);
         }
@@ -463,34 +465,14 @@ const STEP_BYTES: u64 = 8 << 20;
 
 /// Where the contracted indices of a fold are cut: at the chunks of its inputs, tiny ones grouped. For a chunk of each input `read` bytes
 /// are read.
-fn cuts(graph: &Graph, node: &Node<'_>, kernel: &Kernel, inputs: &[usize], read: u64, step_bytes: u64) -> Vec<AxisChunks> {
-    let axis_of = |input: usize, axis: usize| graph.nodes[inputs[input]].chunks.0[axis].clone();
-    let mut cuts: Vec<AxisChunks> = match kernel {
-        Kernel::Reduce { axes, .. } => axes.iter().map(|&a| axis_of(0, a)).collect(),
-        Kernel::Group { axis, .. } => vec![axis_of(0, *axis)],
-        Kernel::Contract(c) => {
-            let contracted: Vec<u32> = c.a.iter().chain(&c.b).copied().filter(|l| !c.out.contains(l)).fold(Vec::new(), |mut v, l| {
-                if !v.contains(&l) {
-                    v.push(l);
-                }
-                v
-            });
-            contracted
-                .iter()
-                .zip(node.contracted())
-                .map(|(l, n)| match (c.a.iter().position(|x| x == l), c.b.iter().position(|x| x == l)) {
-                    (Some(a), Some(b)) => {
-                        let (x, y) = (axis_of(0, a), axis_of(1, b));
-                        if x.max() >= y.max() { x } else { y }
-                    }
-                    (Some(a), None) => axis_of(0, a),
-                    (None, Some(b)) => axis_of(1, b),
-                    _ => AxisChunks::regular(n, n),
-                })
-                .collect()
-        }
-        _ => Vec::new(),
-    };
+fn cuts(graph: &Graph, node: &Node<'_>, inputs: &[usize], read: u64, step_bytes: u64) -> Vec<AxisChunks> {
+    let mut cuts: Vec<AxisChunks> = Vec::new();
+    for (along, n) in node.indices().iter().zip(node.contracted()) {
+        // The longer chunks, or else those of the first input.
+        let chunks = along.iter().map(|&(input, axis)| &graph.nodes[inputs[input]].chunks.0[axis]);
+        let longest = chunks.reduce(|a, b| if a.max() >= b.max() { a } else { b });
+        cuts.push(longest.cloned().unwrap_or_else(|| AxisChunks::regular(n, n)));
+    }
     let chunk = |i: usize| volume(&graph.nodes[i].chunks.max_shape()).saturating_mul(graph.nodes[i].ty.dtype.size());
     let mut bytes = inputs.iter().map(|&i| chunk(i)).fold(0, u64::saturating_add).max(read).max(1);
     for cut in cuts.iter_mut().rev() {

@@ -1,6 +1,6 @@
 //! The evaluation of a pass: values forward through its units, at the regions that the demands ask for.
 
-use chunkwise_kernels::{Block, Kernel, KernelError, Operand, Part, Scratch};
+use chunkwise_kernels::{Block, KernelError, Operand, Part, Scratch};
 use chunkwise_plan::units::{Group, Unit, Units, is_known};
 use chunkwise_types::Region;
 
@@ -133,8 +133,8 @@ impl Values<'_> {
                     let (below, way) = self.units.through(input, region);
                     let mut operand = Operand::new(self.at(input.from, &below)?);
                     for (&v, above) in input.views.iter().zip(&way).rev() {
-                        if let Some(Kernel::View { axes }) = &self.units.program.steps[v].kernel {
-                            operand = operand.viewed(axes, &above.shape)?;
+                        if let Some(view) = &self.units.program.steps[v].kernel {
+                            operand = view.show(operand, &above.shape)?;
                         }
                     }
                     Ok(operand)

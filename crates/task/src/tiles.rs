@@ -237,8 +237,7 @@ impl<'a> Tiles<'a> {
     /// Takes the bands of a part of what the pass wants, and helpers, if cores and memory are idle and kernels have no better use of them.
     pub fn shift(&self, part: &Region) -> Shift<'a> {
         let bands = if self.in_bands() { self.bands.cut(self.pass, part) } else { self.pass.tiles_of(part) };
-        let product = |kernel: &Kernel| matches!(kernel, Kernel::Contract(_) | Kernel::Qr(_));
-        let worthwhile = !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(product);
+        let worthwhile = !self.program.steps.iter().filter_map(|s| s.kernel.as_ref()).any(|kernel| kernel.traits().whole);
         let memory = self.ctx.memory().filter(|_| worthwhile);
         let few = self.sharing == Sharing::Blocks && bands.len() < (WORTHWHILE + 1) * RUN;
         let sharing = if few { Sharing::InOrder } else { self.sharing };

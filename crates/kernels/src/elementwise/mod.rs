@@ -7,6 +7,48 @@ mod math;
 mod numeric;
 mod operand;
 mod program;
+
+impl KernelKind for ElementOp {
+    fn name(&self) -> &'static str {
+        ElementOp::name(*self)
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(*self, at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, _: Option<&Window>) -> DemandList {
+        (0..at.inputs.len()).map(|input| Demand { input, region: region.clone() }).collect()
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { map: Some(Map::Function(*self)), ..Traits::PLAIN }
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::AtOnce(self)
+    }
+}
+
+impl Compute for ElementOp {
+    fn compute(&self, at: Types<'_>, _: &Region, parts: &[Part]) -> Result<Block, KernelError> {
+        let blocks: Vec<&Block> = parts.iter().map(|p| &p.block).collect();
+        compute(self, &blocks, at.output.dtype)
+    }
+
+    fn scratch(&self, at: Types<'_>, region: &Region, _: &[u64]) -> u64 {
+        at.output_bytes(region)
+    }
+}
+
 #[cfg(test)]
 mod program_tests;
 pub(crate) mod strip;
@@ -20,8 +62,9 @@ pub(crate) use program::single;
 pub use program::{Fused, FusedOp, Scratch};
 use strip::Found;
 
-use crate::{ArrayType, Block, BlockElement, KernelError, check};
-use chunkwise_types::{DType, DTypeKind};
+use crate::kind::{Compute, Evaluation, KernelKind, Map, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, KernelError, Part, ViewAxis, Window, check};
+use chunkwise_types::{DType, DTypeKind, Region};
 use ndarray::{ArcArray, IxDyn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

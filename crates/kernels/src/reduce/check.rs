@@ -3,19 +3,7 @@
 use super::ReduceOp;
 use crate::check::{dtype, invalid, one, shape};
 use crate::{ArrayType, KernelError};
-use chunkwise_types::{AxisChunks, DType};
-
-/// True if a reduction may store its result as `output`.
-///
-/// It is the dtype of [`ReduceOp::result_dtype`], but sums and products have some freedom: those of floats and of complex numbers may be
-/// stored in either precision, because the partial results of a tree keep the wider one, and those of integers in the dtype of the
-/// input, where they wrap as every step of the sum would have wrapped.
-fn stores(function: ReduceOp, input: DType, output: DType) -> Result<bool, KernelError> {
-    let result = function.result_dtype(input)?;
-    let free = matches!(function, ReduceOp::Sum | ReduceOp::Prod);
-    let precision = input.is_inexact() && output.kind() == input.kind();
-    Ok(output == result || (free && (precision || (input.is_integer() && output == input))))
-}
+use chunkwise_types::AxisChunks;
 
 /// Refuses axes that are not the input's, segments that do not cut them, and outputs that the reduction does not make.
 pub(crate) fn check(
@@ -26,17 +14,18 @@ pub(crate) fn check(
     output: &ArrayType,
 ) -> Result<(), KernelError> {
     let input = one(inputs)?;
-    if matches!(function, ReduceOp::Mean { .. }) {
-        return invalid("a mean is for groups only; use a sum");
+    if !function.of_axes() {
+        return invalid(format!("a {} is for groups only; use a sum", function.name()));
     }
     let mut made = input.shape.clone();
-    if function == ReduceOp::MergeMoments && made.pop() != Some(3) {
-        return invalid("moments have a last axis of length 3, which the input lacks");
+    if let Some(parts) = function.parts().filter(|_| function.takes_parts())
+        && made.pop() != Some(parts)
+    {
+        return invalid(format!("moments have a last axis of length {parts}, which the input lacks"));
     }
     if axes.windows(2).any(|w| w[0] >= w[1]) || axes.iter().any(|&a| a >= made.len()) {
         return invalid("the axes must be ascending axes of the input");
     }
-    let ordered = matches!(function, ReduceOp::Min | ReduceOp::Max | ReduceOp::ArgMin | ReduceOp::ArgMax);
     let none = axes.iter().any(|&a| made[a] == 0);
     match segments {
         Some(segments) => {
@@ -53,12 +42,12 @@ pub(crate) fn check(
             }
         }
     }
-    if ordered && none && !made.contains(&0) {
+    if function.needs_elements() && none && !made.contains(&0) {
         return invalid(format!("{} of no elements", function.name()));
     }
     made.extend(function.parts());
     shape(output, &made)?;
-    if stores(function, input.dtype, output.dtype)? { Ok(()) } else { dtype(output, function.result_dtype(input.dtype)?) }
+    if function.stores(input.dtype, output.dtype)? { Ok(()) } else { dtype(output, function.result_dtype(input.dtype)?) }
 }
 
 /// As [`check`], for the reduction of groups: `labels` along `axis` name one of `groups` or -1.
@@ -71,7 +60,7 @@ pub(crate) fn check_group(
     output: &ArrayType,
 ) -> Result<(), KernelError> {
     let input = one(inputs)?;
-    if matches!(function, ReduceOp::ArgMin | ReduceOp::ArgMax | ReduceOp::MergeMoments) {
+    if !function.of_groups() {
         return invalid(format!("{} cannot be taken by group", function.name()));
     }
     if input.shape.get(axis) != Some(&(labels.len() as u64)) {
@@ -95,7 +84,7 @@ mod tests {
     use super::*;
     use crate::Kernel;
     use crate::check::tests::{check, ty};
-    use chunkwise_types::DType::*;
+    use chunkwise_types::DType::{self, *};
 
     fn reduce(function: ReduceOp, axes: &[usize], segments: Option<Vec<AxisChunks>>) -> Kernel {
         Kernel::Reduce { function, axes: axes.to_vec(), segments }

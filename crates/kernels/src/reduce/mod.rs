@@ -8,6 +8,7 @@ mod check;
 mod elements;
 mod lanes;
 mod moments;
+mod op;
 mod products;
 mod reducers;
 mod sink;
@@ -16,138 +17,23 @@ pub(crate) mod tests;
 mod walk;
 
 use crate::block::{from_vec, slice_of};
-use crate::{ArrayType, Block, BlockElement, Fold, KernelError, Part, Window};
-use chunkwise_types::{AxisChunks, DType, DTypeKind, PerAxis, Region, unravel, volume};
+use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
+use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, Kernel, KernelError, Part, ViewAxis, Window};
+use chunkwise_types::{AxisChunks, DType, PerAxis, Region, unravel, volume};
 use ndarray::ArrayViewD;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 use std::ops::Range;
 
 pub(crate) use check::{check, check_group};
 pub(crate) use elements::{Average, Element, SumState};
 use moments::Moment;
 pub(crate) use moments::{Mean, Moments};
+pub use op::ReduceOp;
+pub(crate) use op::{with_inexact, with_real, with_reducer};
 use reducers::Arg;
 pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
 pub(crate) use sink::{Accumulators, Sink};
 pub(crate) use walk::{Target, walk};
-
-/// A reduction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ReduceOp {
-    /// Sum; integers wrap, floats are summed in `float64` with compensation.
-    Sum,
-    /// Product; integers wrap.
-    Prod,
-    /// Least element; NaN if there is one.
-    Min,
-    /// Greatest element; NaN if there is one.
-    Max,
-    /// True if any element is not zero.
-    Any,
-    /// True if no element is zero.
-    All,
-    /// The number of elements that are not zero.
-    CountNonzero,
-    /// C-order position, over the reduced axes, of the first least element (or the first NaN).
-    ArgMin,
-    /// C-order position, over the reduced axes, of the first greatest element (or the first NaN).
-    ArgMax,
-    /// Count, mean and sum of squared deviations, on a new last axis of length 3.
-    Moments {
-        /// Leave NaN out.
-        skip_nan: bool,
-    },
-    /// The union of moments: the input has them on its last axis.
-    MergeMoments,
-    /// Mean of floats; NaN for no elements. A tree of means is no mean, so this is for groups.
-    Mean {
-        /// Leave NaN out.
-        skip_nan: bool,
-    },
-}
-
-impl ReduceOp {
-    /// The name, as in plans.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Prod => "prod",
-            ReduceOp::Min => "min",
-            ReduceOp::Max => "max",
-            ReduceOp::Any => "any",
-            ReduceOp::All => "all",
-            ReduceOp::CountNonzero => "count_nonzero",
-            ReduceOp::ArgMin => "arg_min",
-            ReduceOp::ArgMax => "arg_max",
-            ReduceOp::Moments { .. } => "moments",
-            ReduceOp::MergeMoments => "merge_moments",
-            ReduceOp::Mean { .. } => "mean",
-        }
-    }
-
-    /// The dtype of the result on elements of `input`.
-    pub fn result_dtype(self, input: DType) -> Result<DType, KernelError> {
-        let refused = || KernelError::DType { op: self.name().into(), dtype: input };
-        let complex = input.kind() == DTypeKind::Complex;
-        match self {
-            ReduceOp::Sum | ReduceOp::Prod => Ok(match input.kind() {
-                DTypeKind::Bool | DTypeKind::Signed => DType::Int64,
-                DTypeKind::Unsigned => DType::UInt64,
-                _ => input,
-            }),
-            ReduceOp::Any | ReduceOp::All => Ok(DType::Bool),
-            ReduceOp::CountNonzero => Ok(DType::Int64),
-            ReduceOp::MergeMoments if input == DType::Float64 => Ok(DType::Float64),
-            ReduceOp::MergeMoments => Err(refused()),
-            ReduceOp::Mean { .. } => Ok(input.to_inexact()),
-            _ if complex => Err(refused()),
-            ReduceOp::Min | ReduceOp::Max => Ok(input),
-            ReduceOp::ArgMin | ReduceOp::ArgMax => Ok(DType::Int64),
-            ReduceOp::Moments { .. } => Ok(DType::Float64),
-        }
-    }
-
-    /// The same reduction of elements of this dtype, without leaving NaN out where there is none.
-    pub(crate) fn on(self, input: DType) -> ReduceOp {
-        match self {
-            ReduceOp::Mean { .. } if !input.is_inexact() => ReduceOp::Mean { skip_nan: false },
-            ReduceOp::Moments { .. } if !input.is_inexact() => ReduceOp::Moments { skip_nan: false },
-            other => other,
-        }
-    }
-
-    /// Bytes that a fold keeps for each element of its output, for elements of `input`.
-    pub fn state_bytes(self, input: DType) -> u64 {
-        let complex = input.kind() == DTypeKind::Complex;
-        match self {
-            ReduceOp::Sum => match input {
-                DType::Float64 | DType::Complex64 => 16,
-                DType::Complex128 => 32,
-                _ => 8,
-            },
-            // A sum and a count.
-            ReduceOp::Mean { .. } => 8 + ReduceOp::Sum.state_bytes(input),
-            ReduceOp::Prod => 8 << u32::from(complex),
-            // A value and whether there was one.
-            ReduceOp::Min | ReduceOp::Max => 2 * input.size(),
-            ReduceOp::Any | ReduceOp::All => 1,
-            ReduceOp::CountNonzero => 8,
-            ReduceOp::ArgMin | ReduceOp::ArgMax => 16,
-            // Three numbers for three elements.
-            ReduceOp::Moments { .. } | ReduceOp::MergeMoments => 8,
-        }
-    }
-
-    /// The length of the last axis that the result has besides those of the input, if it has one.
-    pub fn parts(self) -> Option<u64> {
-        match self {
-            ReduceOp::Moments { .. } | ReduceOp::MergeMoments => Some(3),
-            _ => None,
-        }
-    }
-}
 
 /// The ranges of the reduced axes that a region of the output needs.
 pub(crate) fn window(inputs: &[ArrayType], axes: &[usize], segments: Option<&[AxisChunks]>, region: &Region) -> Window {
@@ -180,9 +66,9 @@ pub(crate) fn demand(function: &ReduceOp, axes: &[usize], segmented: bool, regio
             out.shape.insert(a, len);
         }
     }
-    if *function == ReduceOp::MergeMoments {
+    if let Some(parts) = function.parts().filter(|_| function.takes_parts()) {
         out.start.push(0);
-        out.shape.push(3);
+        out.shape.push(parts);
     }
     out
 }
@@ -390,86 +276,6 @@ impl Fold for Merging {
     }
 }
 
-/// Runs `$body` with `$T` the element type of a real dtype; complex is an error of `$op`.
-macro_rules! with_real {
-    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::Complex64 | DType::Complex128 => Err(KernelError::DType { op: $op.name().into(), dtype: $dtype }),
-            DType::Bool => {
-                type $T = bool;
-                $body
-            }
-            DType::Int8 => {
-                type $T = i8;
-                $body
-            }
-            DType::Int16 => {
-                type $T = i16;
-                $body
-            }
-            DType::Int32 => {
-                type $T = i32;
-                $body
-            }
-            DType::Int64 => {
-                type $T = i64;
-                $body
-            }
-            DType::UInt8 => {
-                type $T = u8;
-                $body
-            }
-            DType::UInt16 => {
-                type $T = u16;
-                $body
-            }
-            DType::UInt32 => {
-                type $T = u32;
-                $body
-            }
-            DType::UInt64 => {
-                type $T = u64;
-                $body
-            }
-            DType::Float32 => {
-                type $T = f32;
-                $body
-            }
-            DType::Float64 => {
-                type $T = f64;
-                $body
-            }
-            other => Err(KernelError::DType { op: $op.name().into(), dtype: other }),
-        }
-    };
-}
-pub(crate) use with_real;
-
-/// Runs `$body` with `$T` the element type of a dtype of floats or complex numbers.
-macro_rules! with_inexact {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::Float32 => {
-                type $T = f32;
-                $body
-            }
-            DType::Complex64 => {
-                type $T = num_complex::Complex32;
-                $body
-            }
-            DType::Complex128 => {
-                type $T = num_complex::Complex64;
-                $body
-            }
-            _ => {
-                type $T = f64;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use with_inexact;
-
 /// An accumulator of a region of the output.
 pub(crate) fn start(
     function: &ReduceOp,
@@ -483,7 +289,7 @@ pub(crate) fn start(
     let invalid = |what: &str| KernelError::Invalid(format!("{}: {what}", op.name()));
     let [input] = inputs else { return Err(invalid("takes one input")) };
     op.result_dtype(input.dtype)?;
-    let rank = input.shape.len() - usize::from(op == ReduceOp::MergeMoments && !input.shape.is_empty());
+    let rank = input.shape.len() - usize::from(op.takes_parts() && !input.shape.is_empty());
     if axes.iter().any(|&a| a >= rank) || axes.windows(2).any(|w| w[0] >= w[1]) {
         return Err(invalid("the axes must be ascending and axes of the input"));
     }
@@ -494,11 +300,7 @@ pub(crate) fn start(
     if region.rank() != expected {
         return Err(invalid(&format!("a region of rank {}, expected {expected}", region.rank())));
     }
-    if !region.is_empty()
-        && segments.is_none()
-        && axes.iter().any(|&a| input.shape[a] == 0)
-        && matches!(op, ReduceOp::Min | ReduceOp::Max | ReduceOp::ArgMin | ReduceOp::ArgMax)
-    {
+    if !region.is_empty() && segments.is_none() && axes.iter().any(|&a| input.shape[a] == 0) && op.needs_elements() {
         return Err(invalid("no elements to reduce"));
     }
 
@@ -538,26 +340,114 @@ pub(crate) fn start(
     let dtype = input.dtype;
     // Without NaN there is nothing to leave out: integers have no loops of their own for that.
     let op = op.on(dtype);
-    match op {
-        ReduceOp::Sum => crate::with_dtype!(dtype, T => boxed::<Sum<T>>(op, layout, shape)),
-        ReduceOp::Prod => crate::with_dtype!(dtype, T => boxed::<Prod<T>>(op, layout, shape)),
-        ReduceOp::Any => crate::with_dtype!(dtype, T => boxed::<Truth<T, false>>(op, layout, shape)),
-        ReduceOp::All => crate::with_dtype!(dtype, T => boxed::<Truth<T, true>>(op, layout, shape)),
-        ReduceOp::CountNonzero => crate::with_dtype!(dtype, T => boxed::<Count<T>>(op, layout, shape)),
-        ReduceOp::Min => with_real!(op, dtype, T => boxed::<Extreme<T, false>>(op, layout, shape)),
-        ReduceOp::Max => with_real!(op, dtype, T => boxed::<Extreme<T, true>>(op, layout, shape)),
+    with_reducer!(op, dtype, R => boxed::<R>(op, layout, shape), match op {
         ReduceOp::ArgMin => with_real!(op, dtype, T => boxed::<Arg<T, false>>(op, layout, shape)),
         ReduceOp::ArgMax => with_real!(op, dtype, T => boxed::<Arg<T, true>>(op, layout, shape)),
-        ReduceOp::Moments { skip_nan: false } => with_real!(op, dtype, T => boxed::<Moments<T, false>>(op, layout, shape)),
-        ReduceOp::Moments { skip_nan: true } => match dtype {
-            DType::Float32 => boxed::<Moments<f32, true>>(op, layout, shape),
-            _ => boxed::<Moments<f64, true>>(op, layout, shape),
-        },
         ReduceOp::Mean { skip_nan: false } => crate::with_dtype!(dtype, T => boxed::<Mean<T, false>>(op, layout, shape)),
         ReduceOp::Mean { skip_nan: true } => with_inexact!(dtype, T => boxed::<Mean<T, true>>(op, layout, shape)),
         ReduceOp::MergeMoments => {
             let acc = vec![Moment::default(); layout.keep.volume() as usize];
             Ok(Box::new(Merging { layout, acc, shape }))
         }
+        _ => Err(invalid("has no accumulator")),
+    })
+}
+
+/// Bytes of the rows of partial results of a reduction.
+pub(crate) const ROWS: u64 = 256 << 10;
+
+/// The kernel.
+pub(crate) struct Reduce<'a> {
+    pub function: ReduceOp,
+    pub axes: &'a [usize],
+    pub segments: Option<&'a [AxisChunks]>,
+}
+
+impl KernelKind for Reduce<'_> {
+    fn name(&self) -> &'static str {
+        self.function.name()
+    }
+
+    fn check(&self, at: Types<'_>) -> Result<(), KernelError> {
+        check(self.function, self.axes, self.segments, at.inputs, at.output)
+    }
+
+    fn demand(&self, at: Types<'_>, region: &Region, window: Option<&Window>) -> DemandList {
+        let own = if window.is_none() { self.window(at, region) } else { Window::new() };
+        let region = demand(&self.function, self.axes, self.segments.is_some(), region, window.unwrap_or(&own));
+        smallvec![Demand { input: 0, region }]
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::PLAIN
+    }
+
+    fn work(&self, at: Types<'_>) -> Work {
+        Work::passing(at)
+    }
+
+    fn view(&self) -> Option<&[ViewAxis]> {
+        None
+    }
+
+    fn evaluation(&self) -> Evaluation<'_> {
+        Evaluation::Folded(self)
+    }
+}
+
+impl Foldable for Reduce<'_> {
+    fn indices(&self) -> Vec<Along> {
+        self.axes.iter().map(|&axis| smallvec![(0, axis)]).collect()
+    }
+
+    fn window(&self, at: Types<'_>, region: &Region) -> Window {
+        window(at.inputs, self.axes, self.segments, region)
+    }
+
+    fn skips(&self, _: &Region, _: &Window) -> bool {
+        false
+    }
+
+    fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
+        start(&self.function, self.axes, self.segments, at.inputs, at.output, region)
+    }
+
+    fn accumulator(&self, at: Types<'_>, region: &Region) -> u64 {
+        region.volume().saturating_mul(self.function.state_bytes(at.inputs[0].dtype) + at.output.dtype.size())
+    }
+
+    fn fold_scratch(&self, _: Types<'_>, _: &[u64]) -> u64 {
+        ROWS
+    }
+
+    fn reduces(&self) -> Option<Vec<usize>> {
+        Some(self.axes.to_vec())
+    }
+
+    fn runs(&self, _: &Window) -> Vec<usize> {
+        self.axes.to_vec()
+    }
+
+    fn rounds(&self, at: Types<'_>, segments: &[AxisChunks], cut: usize) -> Option<Rounds> {
+        // Partial results are not cut again.
+        if self.segments.is_some() {
+            return None;
+        }
+        let function = self.function.merge()?;
+        let (axes, along) = (self.axes.to_vec(), *self.axes.get(cut)?);
+        let mut shape = at.inputs[0].shape.clone();
+        if self.function.takes_parts() {
+            shape.pop();
+        }
+        for (&axis, segments) in self.axes.iter().zip(segments) {
+            shape[axis] = segments.count();
+        }
+        shape.extend(self.function.parts());
+        Some(Rounds {
+            first: Kernel::Reduce { function: self.function, axes: axes.clone(), segments: Some(segments.to_vec()) },
+            partial: ArrayType::new(self.function.partial_dtype(at.output.dtype), shape),
+            along,
+            second: Kernel::Reduce { function, axes, segments: None },
+        })
     }
 }

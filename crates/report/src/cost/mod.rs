@@ -21,7 +21,7 @@ mod prices;
 pub use compare::{Actual, Billed, Comparison, compare};
 pub use prices::{PriceError, Prices, Rates, Region};
 
-use chunkwise_kernels::{ArrayType, Kernel, Node};
+use chunkwise_kernels::{ArrayType, Node};
 use chunkwise_plan::{ArrayRole, Plan, Requests, Stage};
 use chunkwise_types::{ByteSize, volume};
 use serde::Serialize;
@@ -188,17 +188,16 @@ pub struct Projection {
 
 /// Bytes that pass through the steps of a program, and operations of matrix products, over the whole of their values.
 fn work(stage: &Stage) -> (f64, f64) {
-    let bytes = |t: &ArrayType| volume(&t.shape) as f64 * t.dtype.size() as f64;
     let (mut passed, mut operations) = (0.0, 0.0);
     for step in &stage.program.steps {
         let Some(kernel) = &step.kernel else { continue };
         let inputs: Vec<ArrayType> = step.inputs.iter().filter_map(|&i| stage.program.steps.get(i)).map(|s| s.ty.clone()).collect();
-        if matches!(kernel, Kernel::Contract(_)) && inputs.len() == step.inputs.len() {
-            let contracted: f64 = Node { kernel, inputs: &inputs, output: &step.ty }.contracted().iter().map(|&n| n as f64).product();
-            operations += 2.0 * volume(&step.ty.shape) as f64 * contracted;
-        } else if !matches!(kernel, Kernel::View { .. }) {
-            passed += inputs.iter().map(bytes).fold(bytes(&step.ty), f64::max);
+        if inputs.len() != step.inputs.len() {
+            continue;
         }
+        let work = Node { kernel, inputs: &inputs, output: &step.ty }.work();
+        passed += work.bytes;
+        operations += work.operations;
     }
     (passed, operations)
 }
