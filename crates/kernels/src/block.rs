@@ -2,6 +2,7 @@
 //!
 //! Blocks share their buffer (`ArcArray`), so that slicing, transposing and broadcasting are views and copy nothing.
 
+use crate::KernelError;
 use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, IxDyn, SliceInfoElem};
 use num_complex::{Complex32, Complex64};
@@ -148,6 +149,31 @@ pub(crate) fn slice_of(region: &Region) -> Vec<SliceInfoElem> {
         .collect()
 }
 
+/// A type that takes the value of a scalar.
+pub(crate) trait FromScalar: BlockElement {
+    fn from_scalar(value: Scalar) -> Self;
+}
+
+macro_rules! from_scalar {
+    ($($t:ty: |$v:ident| $e:expr;)*) => {$(
+        impl FromScalar for $t { fn from_scalar($v: Scalar) -> Self { $e } }
+    )*};
+}
+from_scalar! {
+    bool: |v| v.as_bool();
+    i8: |v| v.as_i128() as i8; i16: |v| v.as_i128() as i16; i32: |v| v.as_i128() as i32; i64: |v| v.as_i128() as i64;
+    u8: |v| v.as_i128() as u8; u16: |v| v.as_i128() as u16; u32: |v| v.as_i128() as u32; u64: |v| v.as_i128() as u64;
+    f32: |v| v.as_f64() as f32; f64: |v| v.as_f64();
+    Complex32: |v| { let z = v.as_complex(); Complex32::new(z.re as f32, z.im as f32) };
+    Complex64: |v| v.as_complex();
+}
+
+/// A contiguous block from the elements in C order, moved and not copied.
+pub(crate) fn build<T: BlockElement>(shape: &[usize], data: Vec<T>) -> Result<Block, KernelError> {
+    let array = ArcArray::from_shape_vec(IxDyn(shape), data).map_err(|e| KernelError::Invalid(e.to_string()))?;
+    Ok(T::wrap(array))
+}
+
 impl Block {
     /// A block of zeros.
     pub fn zeros(dtype: DType, shape: &[u64]) -> Block {
@@ -156,7 +182,7 @@ impl Block {
 
     /// A block with the same value everywhere, converted to the dtype.
     pub fn splat(value: Scalar, dtype: DType, shape: &[u64]) -> Block {
-        crate::create::splat(value, dtype, shape)
+        with_dtype!(dtype, T => T::wrap(ArcArray::from_elem(dims(shape), T::from_scalar(value))))
     }
 
     /// The dtype.

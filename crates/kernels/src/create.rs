@@ -1,11 +1,12 @@
 //! Arrays whose elements follow from their index alone.
 
-use crate::elementwise::build;
+use crate::block::{FromScalar, build};
 use crate::kind::{Compute, Evaluation, KernelKind, Traits, Types, Work};
-use crate::{ArrayType, Block, BlockElement, DemandList, Distribution, KernelError, Part, ViewAxis, Window};
+use crate::rows::{for_each_row, usize_shape};
+use crate::{ArrayType, Block, DemandList, Distribution, KernelError, Part, ViewAxis, Window};
 use crate::{cast, check, random, with_dtype};
 use chunkwise_types::{DType, Region, Scalar};
-use num_complex::{Complex32, Complex64};
+use num_complex::Complex64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,30 +58,6 @@ pub enum Create {
     },
 }
 
-/// A type that takes the value of a scalar.
-trait FromScalar: BlockElement {
-    fn from_scalar(value: Scalar) -> Self;
-}
-
-macro_rules! from_scalar {
-    ($($t:ty: |$v:ident| $e:expr;)*) => {$(
-        impl FromScalar for $t { fn from_scalar($v: Scalar) -> Self { $e } }
-    )*};
-}
-from_scalar! {
-    bool: |v| v.as_bool();
-    i8: |v| v.as_i128() as i8; i16: |v| v.as_i128() as i16; i32: |v| v.as_i128() as i32; i64: |v| v.as_i128() as i64;
-    u8: |v| v.as_i128() as u8; u16: |v| v.as_i128() as u16; u32: |v| v.as_i128() as u32; u64: |v| v.as_i128() as u64;
-    f32: |v| v.as_f64() as f32; f64: |v| v.as_f64();
-    Complex32: |v| { let z = v.as_complex(); Complex32::new(z.re as f32, z.im as f32) };
-    Complex64: |v| v.as_complex();
-}
-
-/// A block with the same value everywhere, converted to the dtype.
-pub(crate) fn splat(value: Scalar, dtype: DType, shape: &[u64]) -> Block {
-    with_dtype!(dtype, T => T::wrap(ndarray::ArcArray::from_elem(crate::block::dims(shape), T::from_scalar(value))))
-}
-
 /// Refuses shapes and dtypes that are not those of `what`.
 pub(crate) fn check(what: &Create, inputs: &[ArrayType], output: &ArrayType) -> Result<(), KernelError> {
     if !inputs.is_empty() {
@@ -107,7 +84,7 @@ pub(crate) fn compute(what: &Create, output: &ArrayType, region: &Region) -> Res
         return Err(KernelError::Invalid(format!("a region of rank {} of an array of shape {:?}", region.rank(), output.shape)));
     }
     match what {
-        Create::Full { value } => Ok(splat(*value, output.dtype, &region.shape)),
+        Create::Full { value } => Ok(Block::splat(*value, output.dtype, &region.shape)),
         Create::Arange { start, step } => {
             let range = single_axis("arange", region)?;
             arange(*start, *step, output.dtype, range)
@@ -205,29 +182,6 @@ fn constant<T: FromScalar>(values: &[Scalar], shape: &[u64], region: &Region) ->
     build(&usize_shape(&region.shape), out)
 }
 
-/// `shape` in the index type of memory.
-pub(crate) fn usize_shape(shape: &[u64]) -> Vec<usize> {
-    shape.iter().map(|&n| n as usize).collect()
-}
-
-/// Calls `f` with the C-order position in the whole array and the length of every row of a region, in C order.
-pub(crate) fn for_each_row(shape: &[u64], region: &Region, mut f: impl FnMut(u64, u64)) {
-    let Some((&len, outer)) = region.shape.split_last() else {
-        f(0, 1);
-        return;
-    };
-    if len == 0 {
-        return;
-    }
-    let mut index = region.start.clone();
-    for row in 0..chunkwise_types::volume(outer) {
-        for (i, k) in chunkwise_types::unravel(row, outer).into_iter().enumerate() {
-            index[i] = region.start[i] + k;
-        }
-        f(chunkwise_types::ravel(&index, shape), len);
-    }
-}
-
 impl KernelKind for Create {
     fn name(&self) -> &'static str {
         "create"
@@ -272,6 +226,8 @@ impl Compute for Create {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BlockElement;
+    use num_complex::Complex32;
 
     fn make(what: Create, dtype: DType, shape: &[u64], start: &[u64], len: &[u64]) -> Block {
         compute(&what, &ArrayType::new(dtype, shape.to_vec()), &Region::new(start, len)).unwrap()
@@ -342,7 +298,7 @@ mod tests {
         assert_eq!(list::<i64>(&make(one, DType::Int64, &[], &[], &[])), [1]);
         let short = Create::Constant { values: Vec::new() };
         assert!(compute(&short, &ArrayType::new(DType::Int8, vec![2]), &Region::full(&[2])).is_err());
-        assert_eq!(list::<i8>(&splat(Scalar::Int(-1), DType::Int8, &[2])), [-1, -1]);
-        assert_eq!(list::<Complex32>(&splat(Scalar::Complex(1.0, 2.0), DType::Complex64, &[])), [Complex32::new(1.0, 2.0)]);
+        assert_eq!(list::<i8>(&Block::splat(Scalar::Int(-1), DType::Int8, &[2])), [-1, -1]);
+        assert_eq!(list::<Complex32>(&Block::splat(Scalar::Complex(1.0, 2.0), DType::Complex64, &[])), [Complex32::new(1.0, 2.0)]);
     }
 }

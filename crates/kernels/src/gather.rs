@@ -239,7 +239,7 @@ fn strided(block: &Block, axes: &[AxisMap]) -> Block {
 }
 
 fn scatter<T: BlockElement>(axes: &[AxisMap], fill: Scalar, input: &[u64], region: &Region, parts: &[Part]) -> Result<Block, KernelError> {
-    let full = crate::create::splat(fill, T::DTYPE, &region.shape);
+    let full = Block::splat(fill, T::DTYPE, &region.shape);
     let mut out = T::unwrap(&full).cloned().ok_or_else(|| KernelError::Invalid("gather: wrong fill dtype".into()))?;
     for part in parts {
         let source = T::unwrap(&part.block).ok_or_else(|| KernelError::DType { op: "gather".into(), dtype: part.block.dtype() })?;

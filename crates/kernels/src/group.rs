@@ -6,8 +6,8 @@
 
 use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
 use crate::reduce::{
-    Accumulators, Average, Element, ROWS, Reducer, Shape, Sink, Sum, SumState, Target, accumulators, check_group, elements, emit, emit_with,
-    strides, walk, with_inexact, with_reducer,
+    Accumulators, Average, Element, ROWS, Reducer, Shape, Sink, Sum, SumState, Target, accumulators, check_group, elements, emit,
+    emit_with, strides, walk, with_inexact, with_reducer,
 };
 use crate::simd::{Loop, dispatch};
 use crate::{ArrayType, Block, BlockElement, Demand, DemandList, Fold, KernelError, Part, ReduceOp, ViewAxis, Window, with_dtype};

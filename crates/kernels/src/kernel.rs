@@ -1,7 +1,7 @@
 //! The wire format of kernels: a closed set, which here, and only here, is told apart.
 
-use crate::cast::Cast;
 use crate::concat::Concat;
+use crate::convert::Cast;
 use crate::gather::Gather;
 use crate::group::Group;
 use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};

@@ -3,8 +3,8 @@
 //! The counter of an element is its C-order position in the whole array, so that its value depends neither on the chunks
 //! nor on the order in which they are computed.
 
-use crate::create::{for_each_row, usize_shape};
-use crate::elementwise::build;
+use crate::block::build;
+use crate::rows::{for_each_row, usize_shape};
 use crate::{ArrayType, Block, BlockElement, KernelError, cast};
 use chunkwise_types::{DType, DTypeKind, Region};
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! Functions of two inputs.
 
-use super::ElementOp;
 use super::math;
 use super::numeric::{Cplx, Divide, Int, RealMath};
+use super::op::ElementOp;
 use super::strip::{Buffer, Element, Found, Strip, StripFn, checked2, exchanged, found, map2, of_dtype, plain2};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};

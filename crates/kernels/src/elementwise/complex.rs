@@ -9,7 +9,7 @@ const PIECE: usize = 256;
 macro_rules! table {
     ($($t:ident $c:ident $growing:literal $large:literal)*) => {$(
         pub(super) mod $t {
-            use super::super::ElementOp;
+            use super::super::op::ElementOp;
             use super::super::complex_limits;
             use super::super::numeric::Cplx;
             use super::super::strip::{Buffer, Element, Found, Strip};

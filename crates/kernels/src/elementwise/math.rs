@@ -3,7 +3,7 @@
 macro_rules! table {
     ($($t:ident)*) => {$(
         pub(super) mod $t {
-            use super::super::ElementOp::{self, *};
+            use super::super::op::ElementOp::{self, *};
             use super::super::strip::{Found, slices1, slices2};
             use crate::BlockElement;
             use chunkwise_math::Elementary;

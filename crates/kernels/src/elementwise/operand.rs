@@ -1,8 +1,10 @@
 //! Operands of fused programs: blocks seen through views, walked in one common order.
 
-use super::MAX_STRIP;
 use super::strip::{Buffer, Element, LINE, Strip, append};
 use crate::{Block, KernelError, ViewAxis, with_block};
+
+/// The most elements of a strip.
+pub(super) const MAX_STRIP: usize = 4096;
 
 /// A block seen at another shape: its axes permuted, inserted, dropped and broadcast, without a copy.
 ///

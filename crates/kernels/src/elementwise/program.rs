@@ -5,15 +5,14 @@
 //! any more, or straight to the end of an output. So each input element is loaded once and each output element is stored once, whatever the length
 //! of the program.
 
-use super::operand::{Gathered, Operand, PANEL_BYTES, Walk};
+use super::find::find;
+use super::op::ElementOp;
+use super::operand::{Gathered, MAX_STRIP, Operand, PANEL_BYTES, Walk};
 use super::strip::{Buffer, Found, LINE, StripFn, copy};
-use super::{ElementOp, find};
 use crate::{Block, KernelError, with_block, with_dtype};
 use chunkwise_types::DType;
 use std::collections::HashMap;
 
-/// The most elements of a strip.
-pub(super) const MAX_STRIP: usize = 4096;
 /// The fewest, unless there are not so many: a function takes some tens of nanoseconds by itself.
 const MIN_STRIP: usize = 1024;
 /// Bytes that the registers, inputs and outputs of a strip should have together, if they can: most of a first-level cache.

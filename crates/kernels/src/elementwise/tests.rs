@@ -1,4 +1,6 @@
 use super::*;
+use crate::BlockElement;
+use crate::block::build;
 use num_complex::{Complex32, Complex64};
 
 fn block<T: BlockElement>(data: &[T]) -> Block {

@@ -1,8 +1,9 @@
 //! Functions of one input.
 
 use super::numeric::{Cplx, Int, RealMath, Squares};
+use super::op::ElementOp;
 use super::strip::{Buffer, Element, Found, Strip, checked1, found, map1, of_dtype, plain1};
-use super::{ElementOp, complex, complex_limits, math};
+use super::{complex, complex_limits, math};
 use chunkwise_types::DType;
 use num_complex::{Complex32, Complex64};
 

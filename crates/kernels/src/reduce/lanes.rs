@@ -1,6 +1,6 @@
 //! Loops over a run of elements with several states at once, which the compiler turns into vector registers.
 
-use super::elements::Wide;
+use super::wide::Wide;
 
 /// The longest run that is reduced at once: partial results of leaves live on the stack.
 pub(super) const RUN: usize = 4096;

@@ -15,6 +15,7 @@ mod sink;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walk;
+mod wide;
 
 use crate::block::{from_vec, slice_of};
 use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
