@@ -4,8 +4,8 @@
 //! stored as they are in memory, on this machine, can be read by byte ranges at no cost. Of any other chunk, a reader keeps what it needs to go on
 //! where the last band ended, so all bands of a leaf must lie in one chunk. The other leaves of the pass are loaded for all of it.
 
-use crate::demand::Demands;
-use crate::memory::{self, bytes_of, keeps};
+use crate::access::{self, keeps};
+use crate::demand::{Demands, bytes_of};
 use crate::runs::fetched;
 use crate::schedule::{CutOrder, Pass, Schedule, Tiling, cut};
 use crate::{PlanArray, Program};
@@ -153,7 +153,7 @@ impl<'a> Leaves<'a> {
 
     /// Its chunks are never held as a whole.
     fn is_large(&self, k: usize) -> bool {
-        self.array(k).is_some_and(memory::is_large_stream)
+        self.array(k).is_some_and(access::is_large_stream)
     }
 
     /// A part of a leaf is most of what lies between its first and its last element, so parts have little in common.
@@ -204,7 +204,7 @@ impl<'a> Leaves<'a> {
         bands.shared = (0..self.how.len()).map(|k| self.how[k] == Parts::InOrder && self.is_part(k) && !self.is_large(k)).collect();
         let can_stream = |k: &usize| {
             let array = self.array(*k).filter(|_| self.how[*k] == Parts::InOrder && !bands.shared[*k]);
-            array.is_some_and(|array| memory::streaming(array).is_some())
+            array.is_some_and(|array| access::streaming(array).is_some())
         };
         let can_stream: Vec<usize> = (0..self.how.len()).filter(can_stream).collect();
         for k in self.onward(&bands, can_stream) {

@@ -46,6 +46,17 @@ pub fn is_fold(kernel: &Kernel, output: &ArrayType) -> bool {
     Node { kernel, inputs: &[], output }.foldable()
 }
 
+/// Bytes of the values of a step at some regions.
+pub fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
+    regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
+}
+
+/// Bytes of the arrays that a program reads for some demands.
+pub fn read_bytes(program: &Program, demands: &Demands) -> u64 {
+    let leaves = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some());
+    leaves.map(|k| bytes_of(program, k, &demands[k])).fold(0, u64::saturating_add)
+}
+
 /// More regions of one step than this are taken as the smallest one that holds them all: merging looks at every pair.
 const MAX_REGIONS: usize = 2048;
 

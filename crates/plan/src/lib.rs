@@ -5,10 +5,12 @@
 //! bands, tiles and units), and [`memory`] walks the same schedule to bound what a task can use. The task function and the planner
 //! share them, which is why the projection and the execution cannot drift apart.
 
+mod access;
 pub mod bands;
 mod codecs;
 pub mod demand;
 mod error;
+mod fields;
 mod fill;
 mod format;
 mod labels;

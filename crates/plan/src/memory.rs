@@ -4,13 +4,16 @@
 //! of a tile outside of fused groups, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one
 //! padded copy and one encoded copy of the chunk being written.
 
+pub use crate::access::{BLOCKS, READ_BUFFER, blocks, divisible, is_large_stream, keeps, reading};
+use crate::access::{chunk_bytes, cursor, encoded, is_raw, reading_of, streaming, under_way};
 use crate::bands::Bands;
 use crate::demand::{Demands, Regions, merge};
+pub use crate::demand::{bytes_of, read_bytes};
 use crate::schedule::{Pass, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
 use chunkwise_kernels::Node;
-use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Region};
+use chunkwise_types::Region;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,133 +46,12 @@ impl Need {
     }
 }
 
-/// Bytes of short runs, or of encoded inner chunks, that are read together.
-pub const READ_BUFFER: u64 = 8 << 20;
-
 /// A fixed allowance for everything that is not counted elsewhere: metadata, small buffers, allocator slack.
 const SLACK: u64 = 2 << 20;
 
 /// Bytes of small chunks that lie side by side and are taken from a block together before they are written, and of the pieces of a copy on their
 /// way to their chunks: small buffers.
 pub const GATHERED: u64 = SLACK / 4;
-
-/// A worst-case encoded size: compressors may grow incompressible data slightly.
-fn encoded(bytes: u64) -> u64 {
-    bytes.saturating_add(bytes / 100).saturating_add(4096)
-}
-
-/// Bytes of a stored chunk of a grid. Edge chunks are stored at full size, so a chunk may be larger than the array.
-fn chunk_bytes(array: &PlanArray, grid: &chunkwise_types::ChunkGrid) -> u64 {
-    chunkwise_types::volume(&grid.stored_shape()).saturating_mul(array.dtype.size())
-}
-
-/// Bytes of an array that are under way from an object store, whatever is read of it right now: what comes next is asked for early.
-fn under_way(array: &PlanArray) -> u64 {
-    let all = encoded(chunk_bytes(array, &array.grid)).saturating_mul(array.grid.count());
-    array.in_flight.min(all)
-}
-
-/// What the decoder of a chunk takes beside it.
-fn scratch(array: &PlanArray, chunk: u64) -> u64 {
-    array.access.scratch().max(array.encoding.as_ref().map_or(0, |e| e.codec.decoder_scratch(chunk)))
-}
-
-fn is_raw(array: &PlanArray) -> bool {
-    array.access == ArrayAccess::Raw
-}
-
-/// Bytes that a reader of parts of chunks takes for blocks of them: two decoded and two encoded, three more in Blosc, and the list of where
-/// each block is. The storage layer refuses buffers that need more.
-pub const BLOCKS: u64 = 16 << 20;
-const _: () = assert!(7 * BLOSC_LARGEST < BLOCKS && 16 * BLOSC_MOST < BLOCKS);
-
-/// Decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
-/// the part is in.
-pub fn blocks(array: &PlanArray) -> Option<u64> {
-    match array.access {
-        ArrayAccess::Blocks { block } if array.is_file() => Some(block),
-        _ => None,
-    }
-}
-
-/// True if threads can read a chunk of this array together, each its own byte ranges or blocks.
-pub fn divisible(array: &PlanArray) -> bool {
-    is_raw(array) || blocks(array).is_some()
-}
-
-/// Bytes beside the destination while a region of an array is read: chunks are decoded one after another. The chunk may be larger than
-/// what can be under way.
-pub fn reading(array: &PlanArray) -> u64 {
-    if is_raw(array) {
-        // Long runs are read into place, short ones through a buffer, with a list of where they go.
-        let chunk = chunk_bytes(array, &array.grid);
-        return READ_BUFFER.min(chunk).saturating_add((1 << 20).min(chunk.saturating_mul(24)));
-    }
-    if let Some(kept) = large_stream(array) {
-        return kept;
-    }
-    let chunk = chunk_bytes(array, &array.read_grid());
-    let one = encoded(chunk).saturating_add(chunk).saturating_add(scratch(array, chunk));
-    if blocks(array).is_some() {
-        return one.min(BLOCKS);
-    }
-    if array.inner_chunk.is_none() {
-        return one;
-    }
-    // The index of a shard twice (as bytes and as entries), the list of what is wanted, and inner chunks that lie together.
-    let inner = chunk_bytes(array, &array.grid) / chunk.max(1);
-    one.saturating_add(READ_BUFFER.min(chunk_bytes(array, &array.grid)))
-        .saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
-}
-
-/// As [`reading`], of some regions that are read into blocks of their own.
-fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
-    if !array.access.in_place()
-        || blocks(array).is_some()
-        || large_stream(array).is_some()
-        || !regions.iter().all(|r| whole_in_place(r, &array.grid.stored_shape()))
-    {
-        return reading(array);
-    }
-    let chunk = chunk_bytes(array, &array.grid);
-    encoded(chunk).saturating_add(scratch(array, chunk))
-}
-
-/// True if a region consists of whole chunks, each of which is one run of the region's elements.
-fn whole_in_place(region: &Region, chunk: &[u64]) -> bool {
-    let whole = region.start.iter().chain(&region.shape).zip(chunk.iter().chain(chunk)).all(|(n, c)| n % c.max(&1) == 0);
-    let cut = chunk.iter().position(|&c| c != 1).unwrap_or(chunk.len());
-    whole && region.shape.iter().zip(chunk).skip(cut + 1).all(|(n, c)| n == c)
-}
-
-/// Bytes that the reader of a banded, encoded leaf keeps: some blocks of its chunk, or the chunk, encoded with some decoded blocks or decoded
-/// as a whole.
-fn cursor(array: &PlanArray) -> u64 {
-    if blocks(array).is_some() {
-        return reading(array);
-    }
-    let chunk = chunk_bytes(array, &array.grid);
-    encoded(chunk).saturating_add((8 << 20).min(chunk.saturating_mul(3)))
-}
-
-/// Bytes that the reader of a banded leaf keeps, if its chunks can be decoded from their beginning on.
-pub(crate) fn streaming(array: &PlanArray) -> Option<u64> {
-    match array.access {
-        ArrayAccess::Stream { kept } if array.is_file() => Some(kept),
-        _ => None,
-    }
-}
-
-/// Bytes that a reader keeps of chunks so large that they are never held as a whole: whatever is wanted of them, they are decoded from their
-/// beginning on.
-fn large_stream(array: &PlanArray) -> Option<u64> {
-    streaming(array).filter(|_| chunk_bytes(array, &array.grid) > LARGE_CHUNK)
-}
-
-/// True if chunks are so large that they are never held as a whole, but decoded from their beginning on.
-pub fn is_large_stream(array: &PlanArray) -> bool {
-    large_stream(array).is_some()
-}
 
 /// Bytes beside the block of a task while one of its chunks is written; what is on its way to an object store is an encoded copy.
 fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bool) -> u64 {
@@ -197,25 +79,6 @@ fn writing(array: &PlanArray, tasks: &chunkwise_types::ChunkGrid, contiguous: bo
     let exact = contiguous && *tasks == array.grid && array.shape.iter().zip(array.grid.stored_shape()).all(|(n, c)| n % c.max(1) == 0);
     let copy = if exact && encoder.one_step { 0 } else { chunk };
     copy.saturating_add(if encoder.plain { 0 } else { encoded(chunk) }).saturating_add(beside)
-}
-
-/// Bytes of the values of a step at some regions.
-pub fn bytes_of(program: &Program, step: usize, regions: &[Region]) -> u64 {
-    regions.iter().fold(0, |a: u64, r| a.saturating_add(r.volume().saturating_mul(program.steps[step].ty.dtype.size())))
-}
-
-/// Bytes of the arrays that a program reads for some demands.
-pub fn read_bytes(program: &Program, demands: &Demands) -> u64 {
-    let leaves = (0..program.steps.len()).filter(|&k| program.steps[k].read.is_some());
-    leaves.map(|k| bytes_of(program, k, &demands[k])).fold(0, u64::saturating_add)
-}
-
-/// Arrays up to this size stay in memory between the steps of a fold, if the steps need the same region.
-const KEEP: u64 = 32 << 20;
-
-/// True if a region of this array may be kept from one step of a fold to the next.
-pub fn keeps(array: &PlanArray) -> bool {
-    chunkwise_types::volume(&array.shape).saturating_mul(array.dtype.size()) <= KEEP
 }
 
 /// The order in which the leaves of a program are loaded: those that may be there already, then those that take most memory to read,

@@ -1,6 +1,6 @@
 //! How the chunks of a new array of Zarr v2 are encoded: a compressor and filters as numcodecs describes them.
 
-use crate::codecs::Fields;
+use crate::fields::Fields;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
