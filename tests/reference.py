@@ -1,4 +1,4 @@
-"""The examples of docs/functions.md and docs/pipelines.md: read, run and compared.
+"""The examples of docs/functions.md, docs/pipelines.md and the table of operations: read, run and compared.
 
 An example is an expression, its result as it is printed, and mostly the same in NumPy or xarray:
 
@@ -8,7 +8,8 @@ An example is an expression, its result as it is printed, and mostly the same in
 
 The first line of a result is the dtype, the shape with the names of dimensions, and the values with six digits. Coordinates whose
 labels are not simply those of the inputs follow, a line each. `refused` stands for an error. The first Python block of
-docs/functions.md makes the inputs. `CHUNKWISE_BIN=... python tests/reference.py PAGE ...` writes the results of a page anew.
+docs/functions.md makes the inputs. `CHUNKWISE_BIN=... python tests/reference.py FILE ...` writes the results of a page or of a file of the
+table anew. docs/functions.md itself is made from the table.
 """
 
 import pathlib
@@ -43,6 +44,12 @@ def examples(text):
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
             fence = None if fence else line
+        # A description in the table: prose, then examples.
+        elif line.endswith('r#"') or line.startswith('"#'):
+            fence = "prose" if line.endswith('r#"') else None
+        elif fence == "prose" and line.startswith(">>> "):
+            fence = "```text"
+            found.append(Example(line[4:], heading, number))
         elif not fence and re.match(r"#+ ", line):
             heading = line.lstrip("# ")
         elif fence != "```text":

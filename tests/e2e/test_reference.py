@@ -1,5 +1,6 @@
 """The pages on the language: every function is on them, and every example gives what is printed there and what NumPy or xarray give."""
 
+import json
 import re
 import shutil
 
@@ -39,6 +40,18 @@ def test_signatures():
     """A page says what `chunkwise functions NAME` says."""
     for name, signature in described().items():
         assert chunkwise("functions", name).ok().stdout.splitlines()[0] == signature
+
+
+def test_the_command_describes_functions():
+    """`chunkwise functions NAME` says what the page says."""
+    printed = chunkwise("functions", "max").ok().stdout
+    assert "The greatest element. Not for complex numbers." in printed
+    assert '>>> max(a, dim=1, keepdims=True)\nint64 (2, 1) [[3], [6]]\n' in printed
+    told = json.loads(chunkwise("functions", "maximum", "--json").ok().stdout)
+    # Links have no meaning in a terminal.
+    assert told["about"].endswith("For the greatest element of one array see max.")
+    assert told["subject"] == "Comparison and choice" and told["parameters"] == [{"name": "x", "default": None}, {"name": "y", "default": None}]
+    assert told["examples"] == [{"expression": "maximum(v, 0)", "result": ["float64 (4) [0, 0, 0.5, 2.5]"]}]
 
 
 def test_other_names():

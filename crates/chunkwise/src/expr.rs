@@ -1,13 +1,14 @@
 //! Expressions with operators and methods.
 
+mod methods;
+
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_executor::{RunOptions, RunReport};
-use chunkwise_kernels::{Block, BlockElement, ElementOp, ReduceOp};
-use chunkwise_ops::align::{Join, meet};
-use chunkwise_ops::elementwise::{Operand, astype, elementwise};
-use chunkwise_ops::{Array, OpError, index, linalg, manipulate, qr, reduce};
+use chunkwise_kernels::{Block, BlockElement, ElementOp};
+use chunkwise_ops::table::{self, Arguments, Context};
+use chunkwise_ops::{Array, CallError, OpError, Value, index, qr};
 use chunkwise_storage::{ArrayIo, Location, Store, open_array};
-use chunkwise_types::{AxisChunks, ByteSize, ChunkGrid, DType, Region, Scalar};
+use chunkwise_types::{ByteSize, DType, Region, Scalar};
 use std::ops;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,6 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 ///
 /// Operators and methods build the expression and read nothing. One that cannot be built (shapes that do not fit, a dimension that is not
 /// there) gives an expression that is an error; it is reported by [`Expr::array`] and by everything that runs, so formulas need no `?`.
+///
+/// Every function of the expression language is a method, of which [`Expr::call`] is the general form. Rules for dtypes, missing values,
+/// attributes and coordinates are the same as there.
 ///
 /// Numbers take the dtype of the array that they meet, and dimensions are named as in the store; `"0"`, `"1"` and so on name them by
 /// their place.
@@ -39,9 +43,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Clone)]
 pub struct Expr(Result<Array, OpError>);
 
-/// What an operator takes: an expression or a number.
+/// What a function takes: an expression, a number, a text, a list or a range.
 #[derive(Debug, Clone)]
-pub struct Term(Result<Operand, OpError>);
+pub struct Term(Result<Value, OpError>);
 
 impl From<Array> for Expr {
     fn from(a: Array) -> Self {
@@ -57,36 +61,60 @@ impl From<&Array> for Expr {
 
 impl From<&Expr> for Term {
     fn from(e: &Expr) -> Self {
-        Term(e.0.clone().map(Operand::Array))
+        Term(e.0.clone().map(Value::Array))
     }
 }
 
 impl From<Expr> for Term {
     fn from(e: Expr) -> Self {
-        Term(e.0.map(Operand::Array))
+        Term(e.0.map(Value::Array))
     }
 }
 
-macro_rules! scalars {
-    ($($t:ty: $scalar:expr;)*) => {$(
+macro_rules! terms {
+    ($($t:ty)*) => {$(
         impl From<$t> for Term {
             fn from(v: $t) -> Self {
-                Term(Ok(Operand::Scalar($scalar(v))))
+                Term(Ok(v.into()))
             }
         }
     )*};
 }
-scalars! {
-    bool: Scalar::Bool;
-    i32: |v| Scalar::Int(i128::from(v));
-    i64: |v| Scalar::Int(i128::from(v));
-    f32: |v| Scalar::Float(f64::from(v));
-    f64: Scalar::Float;
+terms! { bool i32 i64 u64 f32 f64 Scalar &str String ops::Range<i64> }
+
+impl<T: Into<Value>> From<Vec<T>> for Term {
+    fn from(list: Vec<T>) -> Self {
+        Term(Ok(list.into()))
+    }
+}
+
+impl<T: Into<Value>, const N: usize> From<[T; N]> for Term {
+    fn from(list: [T; N]) -> Self {
+        Term(Ok(list.into()))
+    }
+}
+
+impl<T: Into<Value> + Clone> From<&[T]> for Term {
+    fn from(list: &[T]) -> Self {
+        Term(Ok(list.into()))
+    }
+}
+
+impl From<&[Expr]> for Term {
+    fn from(list: &[Expr]) -> Self {
+        let arrays = list.iter().map(|e| e.0.clone().map(Value::Array)).collect::<Result<_, _>>();
+        Term(arrays.map(Value::List))
+    }
+}
+
+impl From<DType> for Term {
+    fn from(dtype: DType) -> Self {
+        dtype.name().into()
+    }
 }
 
 fn apply(op: ElementOp, terms: impl IntoIterator<Item = Term>) -> Expr {
-    let operands = terms.into_iter().map(|t| t.0).collect::<Result<Vec<_>, _>>();
-    Expr(operands.and_then(|o| elementwise(op, &meet(op.name(), &o, Join::Exact)?)))
+    Expr::made(table::element(op), terms, [])
 }
 
 macro_rules! operators {
@@ -138,38 +166,6 @@ fn stored_bytes(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 50).saturating_add(1 << 20)
 }
 
-macro_rules! methods {
-    (one { $($one:ident $a:ident $about:literal;)* } two { $($two:ident $b:ident $on:literal;)* }) => {
-        impl Expr {
-            $(#[doc = $about] pub fn $one(&self) -> Expr {
-                self.map(ElementOp::$a)
-            })*
-            $(#[doc = $on] pub fn $two(&self, other: impl Into<Term>) -> Expr {
-                apply(ElementOp::$b, [self.into(), other.into()])
-            })*
-        }
-    };
-}
-methods! {
-    one {
-        abs Abs "Magnitude.";
-        sqrt Sqrt "Square root.";
-        exp Exp "Exponential.";
-        log Log "Natural logarithm.";
-        sin Sin "Sine.";
-        cos Cos "Cosine.";
-        is_nan Isnan "True where NaN.";
-    }
-    two {
-        pow Pow "To a power.";
-        less Less "True where less.";
-        greater Greater "True where greater.";
-        equal Equal "True where equal.";
-        maximum Maximum "The greater of two; NaN if either is NaN.";
-        minimum Minimum "The lesser of two; NaN if either is NaN.";
-    }
-}
-
 impl ops::Neg for &Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
@@ -182,6 +178,11 @@ impl ops::Neg for Expr {
     fn neg(self) -> Expr {
         self.map(ElementOp::Negative)
     }
+}
+
+/// A list of pairs as a list of lists.
+fn pairs(list: &[(u64, u64)]) -> Term {
+    list.iter().map(|(a, b)| Value::from([*a, *b])).collect::<Vec<_>>().into()
 }
 
 /// The axis that a name or a number means.
@@ -240,41 +241,58 @@ impl Expr {
         apply(ElementOp::Where, [self.into(), yes.into(), no.into()])
     }
 
-    /// Another dtype.
-    pub fn astype(&self, dtype: DType) -> Expr {
-        self.then(|a| astype(a, dtype))
+    /// True where NaN: another name of [`Expr::isnan`].
+    pub fn is_nan(&self) -> Expr {
+        self.isnan()
     }
 
-    fn over(&self, dims: &[&str], f: impl FnOnce(&Array, Option<&[usize]>) -> Result<Array, OpError>) -> Expr {
-        self.then(|a| {
-            let axes = dims.iter().map(|d| axis(a, d)).collect::<Result<Vec<_>, _>>()?;
-            f(a, (!axes.is_empty()).then_some(&axes))
-        })
+    /// Any function of the expression language by its name: its arguments by position, then those by name. [`chunkwise_ops::table`] lists them
+    /// with what they take.
+    ///
+    /// ```
+    /// use chunkwise::{Expr, Session};
+    /// let u = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd"))?;
+    /// let spread = Expr::call("std", [(&u).into()], [("dim", "time".into()), ("correction", 1.into())]);
+    /// assert_eq!(spread.array()?.shape(), [73, 144]);
+    /// assert_eq!(spread.array()?.attributes()["units"], "m/s");
+    ///
+    /// let season = Expr::call("isel", [(&u).into()], [("time", (0..3).into()), ("lat", [0, 72].into())]);
+    /// assert_eq!(season.mean(&["time"]).array()?.shape(), [2, 144]);
+    /// let wrong = Expr::call("mean", [(&u).into()], [("dims", "time".into())]).array().unwrap_err().to_string();
+    /// assert!(wrong.contains("mean() has no argument 'dims'") && wrong.contains("did you mean 'dim'?"));
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
+    pub fn call<'n>(function: &str, arguments: impl IntoIterator<Item = Term>, options: impl IntoIterator<Item = (&'n str, Term)>) -> Expr {
+        Expr::made(table::named(function), arguments, options)
     }
 
-    /// The sum over some dimensions; over all of them if none is named. So do all reductions.
-    pub fn sum(&self, dims: &[&str]) -> Expr {
-        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Sum, axes, false))
+    fn made<'n>(
+        operation: Result<&table::Operation, CallError>,
+        arguments: impl IntoIterator<Item = Term>,
+        options: impl IntoIterator<Item = (&'n str, Term)>,
+    ) -> Expr {
+        let values = || {
+            let positional = arguments.into_iter().map(|t| t.0).collect::<Result<_, _>>()?;
+            let named = options.into_iter().map(|(n, t)| Ok((n.to_string(), t.0?))).collect::<Result<Vec<_>, OpError>>()?;
+            // None stands for the default, whatever it is.
+            Ok(Arguments { positional, named: named.into_iter().filter(|(_, v)| !v.is_none()).collect() })
+        };
+        let call = |values: Arguments| operation?.call(&values, &Context::default())?.array();
+        Expr(values().and_then(|v| call(v).map_err(CallError::into_op_error)))
     }
 
-    /// The least element.
-    pub fn min(&self, dims: &[&str]) -> Expr {
-        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Min, axes, false))
+    /// A dimension by its name, or by its place.
+    fn dim(&self, dim: &str) -> Term {
+        Term(self.0.clone().map(|a| match dim.parse::<i64>() {
+            Ok(place) if a.axis_named(dim).is_none() => place.into(),
+            _ => dim.into(),
+        }))
     }
 
-    /// The greatest element.
-    pub fn max(&self, dims: &[&str]) -> Expr {
-        self.over(dims, |a, axes| reduce::reduce(a, ReduceOp::Max, axes, false))
-    }
-
-    /// The mean.
-    pub fn mean(&self, dims: &[&str]) -> Expr {
-        self.over(dims, |a, axes| reduce::mean(a, axes, false))
-    }
-
-    /// The standard deviation, with no degree of freedom taken off.
-    pub fn std(&self, dims: &[&str]) -> Expr {
-        self.over(dims, |a, axes| reduce::std(a, axes, 0.0, false, false))
+    /// Dimensions by name or place; none stands for the default.
+    fn dims(&self, dims: &[&str]) -> Term {
+        let list = dims.iter().map(|d| self.dim(d).0).collect::<Result<Vec<_>, _>>();
+        Term(list.map(|l| if l.is_empty() { Value::None } else { Value::List(l) }))
     }
 
     /// One index of a dimension, which goes away. Negative counts from the end.
@@ -296,14 +314,9 @@ impl Expr {
         self.then(|a| index::slice(a, axis(a, dim)?, Some(start), Some(stop), None))
     }
 
-    /// The dimensions in another order.
+    /// The dimensions in another order: another name of [`Expr::permute_dims`].
     pub fn transpose(&self, dims: &[&str]) -> Expr {
-        self.then(|a| manipulate::permute_dims(a, &dims.iter().map(|d| axis(a, d)).collect::<Result<Vec<_>, _>>()?))
-    }
-
-    /// The matrix product.
-    pub fn matmul(&self, other: &Expr) -> Expr {
-        self.then(|a| linalg::matmul(a, other.0.as_ref().map_err(OpError::clone)?))
+        self.permute_dims(dims)
     }
 
     /// The factors Q and R of a matrix with at least as many rows as columns, R with a non-negative diagonal. See
@@ -313,19 +326,6 @@ impl Expr {
             Ok((q, r)) => (Expr(Ok(q)), Expr(Ok(r))),
             Err(e) => (Expr(Err(e.clone())), Expr(Err(e))),
         }
-    }
-
-    /// In chunks of these lengths; dimensions that are not named keep theirs. An output that asks for no chunks gets them. Nothing is stored on
-    /// the way for it: where a copy in other chunks saves work, the planner makes one by itself.
-    pub fn rechunk(&self, lengths: &[(&str, u64)]) -> Expr {
-        self.then(|a| {
-            let mut grid: ChunkGrid = a.chunks().clone();
-            for (dim, n) in lengths {
-                let i = axis(a, dim)?;
-                grid.0[i] = AxisChunks::regular(a.shape()[i], *n);
-            }
-            Ok(a.rechunked(grid))
-        })
     }
 
     /// Computes the values. For results that fit into the memory of the session; write larger ones with [`Expr::write`].

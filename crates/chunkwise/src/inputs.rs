@@ -2,8 +2,8 @@
 
 use crate::open::{Opener, decode_cf};
 use crate::pipeline::LoadError;
-use chunkwise_ops::{Array, Definition};
-use chunkwise_pipeline::{Document, Value};
+use chunkwise_ops::{Array, Definition, Value};
+use chunkwise_pipeline::Document;
 use chunkwise_storage::{Location, StorageError};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn near(written: &str, place: &Location) -> Option<String> {
     }
     let beside = std::fs::read_dir(place.local_path()?.parent()?).ok()?;
     let names: Vec<String> = beside.flatten().take(10_000).filter_map(|e| e.file_name().into_string().ok()).collect();
-    let near = chunkwise_pipeline::suggest(place.name(), names.iter().map(String::as_str).filter(|n| !n.starts_with('.')))?;
+    let near = chunkwise_ops::suggest(place.name(), names.iter().map(String::as_str).filter(|n| !n.starts_with('.')))?;
     let folder = written.trim_end_matches('/').rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
     Some(format!("did you mean '{folder}{near}'?"))
 }

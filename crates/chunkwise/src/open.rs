@@ -3,8 +3,7 @@
 use crate::Error;
 use chunkwise_executor::groups::read_coord;
 use chunkwise_ops::coords::Coords;
-use chunkwise_ops::{Array, Coord, Definition, Source, cf};
-use chunkwise_pipeline::Dataset;
+use chunkwise_ops::{Array, Coord, Dataset, Definition, Source, cf};
 use chunkwise_storage::{ArrayMeta, Location, NodeKind, StorageError, check_allowed, list_tree, open_array};
 use std::collections::HashMap;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::encoding::{self, Encoded};
 use crate::inputs::Inputs;
 use crate::pipeline::LoadError;
-use chunkwise_ops::{Array, cf};
-use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned, Value};
+use chunkwise_ops::{Array, Value, cf};
+use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned};
 use chunkwise_planner::Request;
 use chunkwise_storage::{Location, Near, Place};
 use chunkwise_types::DTypeKind;
@@ -99,7 +99,7 @@ fn request(
                 None => {
                     let has: Vec<&str> = array.dims().iter().flatten().map(String::as_str).collect();
                     let (wrong, near) = match &dim.value {
-                        Dim::Name(name) => (format!("'{name}'"), chunkwise_pipeline::suggest(name, has.iter().copied())),
+                        Dim::Name(name) => (format!("'{name}'"), chunkwise_ops::suggest(name, has.iter().copied())),
                         Dim::Number(i) => (i.to_string(), None),
                         Dim::Place { place, .. } => (place.to_string(), None),
                     };

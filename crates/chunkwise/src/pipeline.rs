@@ -5,10 +5,10 @@ use crate::{Error, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
 use chunkwise_executor::no_executor;
 use chunkwise_ops::align::Join;
-use chunkwise_pipeline::{
-    BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, Value, build_expr, named_constant, parse_document,
-};
-pub use chunkwise_pipeline::{FUNCTIONS, PipelineError, called as signature, instead as function_instead, like as function_like, suggest};
+pub use chunkwise_ops::suggest;
+use chunkwise_ops::{Value, table::Context};
+pub use chunkwise_pipeline::PipelineError;
+use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, build_expr, named_constant, parse_document};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
 use chunkwise_storage::{Location, Store};
@@ -158,7 +158,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
     };
     let evaluate = |expr: &Expr, map: &TextMap, values: &HashMap<String, Value>| {
         let names = |n: &str| values.get(n).cloned();
-        build_expr(expr, &Scope { names: &names, inputs: &inputs.arrays, join })
+        build_expr(expr, &Scope { names: &names, context: Context { inputs: &inputs.arrays, join } })
             .map_err(|BuildError { message, span, help }| doc.error(map.locate(span), message, "here").with_help_opt(help))
     };
     for def in doc.order() {

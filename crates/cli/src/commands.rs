@@ -6,7 +6,8 @@ use crate::out::{errln, out, outln};
 use crate::progress::Progress;
 use crate::{Limits, RunFlags};
 use chunkwise::executor::{Choice, Event, RunOptions};
-use chunkwise::pipeline::{FUNCTIONS, LoadError, Overrides, Pipeline, codec_named, load, read_text};
+use chunkwise::ops::table::{self, Operation};
+use chunkwise::pipeline::{LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
 use chunkwise::storage::{Location, Store};
 use chunkwise::{ByteSize, Session};
@@ -296,28 +297,55 @@ pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
 
 pub(crate) fn functions(name: Option<&str>, as_json: bool) -> Outcome {
     if let Some(name) = name {
-        let Some(signature) = chunkwise::pipeline::signature(name) else {
-            let near = || chunkwise::pipeline::function_like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
-            let near = chunkwise::pipeline::function_instead(name).map_or_else(near, |help| format!("; {help}"));
+        let (Some(operation), Some(signature)) = (table::find(name), table::called(name)) else {
+            let near = || table::like(name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            let near = table::instead(name).map_or_else(near, |help| format!("; {help}"));
             return Err(refuse!("there is no function '{name}'{near}"));
         };
         match as_json {
-            true => outln!("{}", json!({ "name": name, "signature": signature })),
-            false => outln!("{signature}"),
+            true => outln!("{}", described(operation, name, &signature)),
+            false => describe(operation, &signature),
         }
         return Ok(());
     }
     let names: Vec<&str> = chunkwise::kernels::ElementOp::ALL.iter().map(|op| op.name()).collect();
+    let mut others: Vec<&Operation> = table::table().iter().filter(|o| o.element.is_none()).collect();
+    others.sort_unstable_by_key(|o| o.name);
     if as_json {
-        let all: Vec<_> = FUNCTIONS.iter().map(|(name, signature)| json!({ "name": name, "signature": signature })).collect();
+        let all: Vec<_> = others.iter().map(|o| json!({ "name": o.name, "signature": o.signature() })).collect();
         outln!("{}", json!({ "functions": all, "elementwise": names }));
         return Ok(());
     }
-    for (_, signature) in FUNCTIONS {
-        outln!("{signature}");
+    for operation in others {
+        outln!("{}", operation.signature());
     }
     outln!("\nelement-wise: {}", names.join(", "));
     Ok(())
+}
+
+/// What the table says of a function, as a program reads it.
+fn described(o: &Operation, name: &str, signature: &str) -> serde_json::Value {
+    let examples = o.examples.iter().map(|e| json!({ "expression": e.expression, "result": e.result }));
+    let parameters = o.parameters.iter().map(|p| json!({ "name": p.name, "default": p.default.map(|d| d.to_string()) }));
+    json!({
+        "name": name,
+        "signature": signature,
+        "subject": o.category.title,
+        "about": o.plain_about(),
+        "parameters": parameters.collect::<Vec<_>>(),
+        "examples": examples.collect::<Vec<_>>(),
+    })
+}
+
+/// What the table says of a function, as a person reads it.
+fn describe(o: &Operation, signature: &str) {
+    outln!("{signature}\n\n{}\n", o.plain_about());
+    for example in &o.examples {
+        outln!(">>> {}", example.expression);
+        for line in &example.result {
+            outln!("{line}");
+        }
+    }
 }
 
 pub(crate) fn schema() -> Outcome {

@@ -10,9 +10,8 @@ pub use outputs::ENCODING;
 pub use spec::Spec;
 
 use crate::node::{Data, Node, read};
-use crate::{
-    Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, named_constant, parse_expr, parser::RESERVED, suggest,
-};
+use crate::{Expr, PipelineError, Spanned, SyntaxError, mistakes::no_pair, mistakes::quoted, named_constant, parse_expr, parser::RESERVED};
+use chunkwise_ops::suggest;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 

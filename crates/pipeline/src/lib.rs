@@ -7,24 +7,21 @@
 //! - [`ast`], `lexer` and `parser`: a small, safe, Python-like expression language ([`parse_expr`]).
 //! - [`document`]: the file itself, in YAML, JSON or TOML ([`parse_document`]).
 //! - [`node`]: the one tree of values with spans that the three formats are read into.
-//! - [`error`]: the diagnostics, and [`suggest`] for "did you mean".
+//! - [`build_expr`]: from an expression to lazy arrays, by the table of operations ([`chunkwise_ops::table`]).
+//! - [`error`]: the diagnostics.
 
 pub mod ast;
 mod build;
 mod constant;
-mod dataset;
 pub mod document;
 pub mod error;
-mod functions;
 mod lexer;
 mod mistakes;
 pub mod node;
 pub mod parser;
 
 pub use ast::{BinaryOp, Expr, ExprKind, IndexItem, UnaryOp};
-pub use build::{BuildError, Scope, Value, build_expr, named_constant};
-pub use dataset::Dataset;
+pub use build::{BuildError, Scope, build_expr, named_constant};
 pub use document::{ArrayDef, ChunkSpec, Dim, Document, Format, Input, Output, Parameter, ParameterValue, Spec, TextMap, parse_document};
-pub use error::{PipelineError, Spanned, SyntaxError, suggest};
-pub use functions::{FUNCTIONS, called, instead, like};
+pub use error::{PipelineError, Spanned, SyntaxError};
 pub use parser::parse_expr;
