@@ -7,7 +7,7 @@
 
 use crate::TaskContext;
 use crate::evaluate::{Known, Prepared};
-use chunkwise_kernels::{Block, Kernel, KernelError, Lent, Part, borrow};
+use chunkwise_kernels::{Block, KernelError, Lent, Part, borrow};
 use chunkwise_plan::bands::Bands;
 use chunkwise_plan::demand::Demands;
 use chunkwise_plan::schedule::{Pass, Schedule, Tiling};
