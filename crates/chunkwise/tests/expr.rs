@@ -58,7 +58,7 @@ fn every_function_is_a_method_or_a_call() {
     assert_eq!(values(&a.isel(&[("0", (1..3).into())])), [1.0, 2.0]);
     assert_eq!(values(&a.groupby_sum([0, 0, 1, 1, 2, -1])), [1.0, 5.0, 4.0]);
     assert_eq!(values(&a.pad(&[(1, 2)])), [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0]);
-    assert_eq!(values(&a.stencil([1, -2, 1])), [0.0; 4]);
+    assert_eq!(values(&a.stencil([1, -2, 1], &[])), [0.0; 4]);
     assert_eq!(values(&a.equal(2).where_(7, &a)), [0.0, 1.0, 7.0, 3.0, 4.0, 5.0]);
     assert_eq!(values(&Expr::concat(&[a.clone(), count(2)])), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0]);
     assert_eq!(values(&Expr::einsum("i,i->", &[a.clone(), a.clone()])), [55.0]);

@@ -68,10 +68,11 @@ impl Operation {
         }
         lift(&all, &mut |values| {
             let mut bound = bound.with_values(values);
-            if lifted && let Some(Value::Array(a)) = values.first() {
-                if !self.restrict(&mut bound, a) {
-                    return Ok(Value::Array(a.clone()));
-                }
+            if lifted
+                && let Some(Value::Array(a)) = values.first()
+                && !self.restrict(&mut bound, a)
+            {
+                return Ok(Value::Array(a.clone()));
             }
             let call = Call { operation: self, context, bound: &bound };
             times::check(&call)?;
@@ -215,7 +216,7 @@ impl Call<'_> {
     }
 
     pub(super) fn text(&self, name: &str) -> Result<String, CallError> {
-        self.read(name, &[Kind::Text], |v, p| text(v, p))
+        self.read(name, &[Kind::Text], text)
     }
 
     /// One of the texts that the parameter has; its default for `None`. `None` where that is the default.

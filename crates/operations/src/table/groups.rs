@@ -26,7 +26,7 @@ NaN is left out, unless `skipna=False`. A group in which all is NaN is NaN. To `
 
 impl Operation {
     /// What a reduction of groups does to attributes and times, whatever the groups are.
-    pub(super) fn as_group(self, function: GroupOp) -> Operation {
+    pub(super) fn grouped_by(self, function: GroupOp) -> Operation {
         match function {
             GroupOp::Sum => self.attributes(Attributes::Units).no_times(SUM),
             GroupOp::Prod => self.no_times(PRODUCT),
@@ -207,7 +207,7 @@ fn group(name: &'static str, function: GroupOp, text: &'static str) -> Operation
     parameters.extend(options(function));
     Operation::new(name, &GROUPS, text, parameters, move |c| grouped(c, function))
         .such_as(format!("{name}(x, \"time.month\")"))
-        .as_group(function)
+        .grouped_by(function)
 }
 
 pub(super) fn operations() -> Vec<Operation> {

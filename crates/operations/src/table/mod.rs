@@ -71,6 +71,9 @@ pub struct Example {
     pub counterpart: Option<(&'static str, &'static str)>,
 }
 
+/// The error of a call that means another function.
+type Mistake = fn(&[Value]) -> Option<CallError>;
+
 type Build = Box<dyn Fn(&Call<'_>) -> Result<Array, CallError> + Send + Sync>;
 
 /// A function of lazy arrays.
@@ -98,7 +101,7 @@ pub struct Operation {
     /// What may help if the labels of its result are not those of what it meets.
     pub labels_advice: Option<&'static str>,
     /// Recognises calls that mean another function.
-    mistake: Option<fn(&[Value]) -> Option<CallError>>,
+    mistake: Option<Mistake>,
     build: Build,
 }
 

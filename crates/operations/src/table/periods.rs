@@ -145,7 +145,7 @@ fn resample(name: &'static str, function: GroupOp, text: &'static str) -> Operat
     let needs = format!("{name}() needs one dimension and its period, such as {name}(x, time=\"1M\")");
     let mut parameters = vec![x(), Parameter::by_dimension(Each::Period, "time=\"1M\"").missing(needs)];
     parameters.extend(options(function).into_iter().map(Parameter::by_name));
-    Operation::new(name, &PERIODS, text, parameters, move |c| resampled(c, function)).as_group(function)
+    Operation::new(name, &PERIODS, text, parameters, move |c| resampled(c, function)).grouped_by(function)
 }
 
 pub(super) fn operations() -> Vec<Operation> {
