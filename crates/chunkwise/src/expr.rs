@@ -254,7 +254,7 @@ impl Expr {
     /// let u = Expr::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/winds.zarr/uwnd"))?;
     /// let spread = Expr::call("std", [(&u).into()], [("dim", "time".into()), ("correction", 1.into())]);
     /// assert_eq!(spread.array()?.shape(), [73, 144]);
-    /// assert_eq!(spread.array()?.attributes()["units"], "m/s");
+    /// assert_eq!(spread.array()?.attributes()["units"], "m s-1");
     ///
     /// let season = Expr::call("isel", [(&u).into()], [("time", (0..3).into()), ("lat", [0, 72].into())]);
     /// assert_eq!(season.mean(&["time"]).array()?.shape(), [2, 144]);
