@@ -1,6 +1,7 @@
 //! Products of complex numbers along an axis that is not the last: rows are multiplied element by element.
 
 use super::lanes::rows_of;
+use super::sink::Lines;
 use num_complex::{Complex32, Complex64};
 
 /// Columns whose products are taken together: their parts, 16 KB, stay in the first-level cache, and of each row enough is read for the
@@ -24,10 +25,10 @@ fn place(i: usize) -> usize {
 
 /// Multiplies products by rows, one a column, in double precision.
 #[inline(always)]
-pub(super) fn multiply_rows<'a>(products: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Complex32], rows: usize) {
+pub(super) fn multiply_rows<'a>(products: &mut [Complex64], lines: Lines<'a, Complex32>, rows: usize) {
     for (k, block) in products.chunks_mut(COLUMNS).enumerate() {
         let (whole, rest) = block.as_chunks_mut::<AT_ONCE>();
-        let row = |r| &row(r)[k * COLUMNS..];
+        let row = |r| &lines.get(r)[k * COLUMNS..];
         let vectors = |r| -> Row<'a> { &row(r).as_chunks().0[..whole.len()] };
         let mut parts = [[[0.0; AT_ONCE]; 2]; COLUMNS / AT_ONCE];
         for ([re, im], xs) in parts.iter_mut().zip(&*whole) {
