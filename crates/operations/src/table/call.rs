@@ -158,14 +158,14 @@ impl Call<'_> {
     }
 
     pub(super) fn int(&self, name: &str) -> Result<i64, CallError> {
-        self.read(name, &[Kind::Int], |v, _| v.int())
+        self.read(name, &[Kind::Int], whole)
     }
 
     /// An integer that is not negative; `None` where that is the default.
     pub(super) fn count(&self, name: &str) -> Result<Option<u64>, CallError> {
         self.read(name, &[Kind::Count], |v, p| match v {
             Value::None if p.default == Some(super::ParameterDefault::None) => Ok(None),
-            v => u64::try_from(v.int()?).map(Some).or_else(|_| fail(format!("'{name}' must not be negative"))),
+            v => u64::try_from(whole(v, p)?).map(Some).or_else(|_| fail(format!("'{name}' must not be negative"))),
         })
     }
 
@@ -324,6 +324,14 @@ impl Call<'_> {
     /// Arguments that are named after dimensions.
     pub(super) fn dimensions(&self) -> &[(String, Value, Place)] {
         &self.bound.dimensions
+    }
+}
+
+/// The integer that a parameter needs.
+fn whole(v: &Value, p: &Parameter) -> Result<i64, CallError> {
+    match v {
+        Value::Scalar(Scalar::Int(_)) => v.int(),
+        _ => fail(format!("'{}' must be an integer, not {}", p.name, v.shown())),
     }
 }
 
