@@ -14,6 +14,7 @@ mod show;
 mod text;
 mod worker;
 
+use chunkwise::Runtime;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -326,20 +327,22 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .init();
     let json = cli.json;
-    if let Err(e) = chunkwise::storage::allow(&cli.allow) {
+    let runtime = Runtime::new();
+    let stores = runtime.stores();
+    if let Err(e) = stores.allow(&cli.allow) {
         return failure::report(&failure::refuse!("{e}"), json);
     }
-    cli.command.named().iter().for_each(|url| chunkwise::storage::allow_named(url));
+    cli.command.named().iter().for_each(|url| stores.allow_named(url));
     let result = cli.command.resolve().and_then(|()| match cli.command {
-        Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &RunFlags { json, ..flags }),
+        Command::Run { pipeline, limits, flags } => commands::run(&runtime, &pipeline, &limits, &RunFlags { json, ..flags }),
         Command::Plan { pipeline, limits, format, explain, cost, costs } => {
-            commands::plan(&pipeline, &limits, &format, explain, cost, &costs, json)
+            commands::plan(&runtime, &pipeline, &limits, &format, explain, cost, &costs, json)
         }
         Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
-            commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &RunFlags { json, ..flags })
+            commands::rechunk(&runtime, &source, &target, &chunks, shards.as_deref(), &codec, &limits, &RunFlags { json, ..flags })
         }
-        Command::Info { url } => info::info(&url, json),
-        Command::Show(args) => show::show(&args, json),
+        Command::Info { url } => info::info(stores, &url, json),
+        Command::Show(args) => show::show(stores, &args, json),
         #[cfg(feature = "aws")]
         Command::Submit(args) => aws::submit(&args, json),
         #[cfg(feature = "aws")]
@@ -351,11 +354,11 @@ fn main() -> ExitCode {
         // Refused above.
         #[cfg(not(feature = "aws"))]
         Command::LeftOut { .. } => Ok(()),
-        Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
+        Command::RunTask { plan, stage, task } => commands::run_task(stores, &plan, stage, task),
         // This ends the process, with an exit code of its own.
-        Command::Worker(args) => worker::worker(&args),
-        Command::Verify { run_or_store } => commands::verify(&run_or_store, json),
-        Command::Clean { work_dir, run, all } => clean::clean(&work_dir, &run, all, json),
+        Command::Worker(args) => worker::worker(stores, &args),
+        Command::Verify { run_or_store } => commands::verify(stores, &run_or_store, json),
+        Command::Clean { work_dir, run, all } => clean::clean(stores, &work_dir, &run, all, json),
         Command::Functions { name } => commands::functions(name.as_deref(), json),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {
