@@ -331,7 +331,8 @@ impl Expr {
     /// Computes the values. For results that fit into the memory of the session; write larger ones with [`Expr::write`].
     ///
     /// # Errors
-    /// As of any run, and if `T` is not the dtype of the result.
+    /// As of any run, and if `T` is not the dtype of the result. In a runtime that is restricted, `memory:///chunkwise` must be among the
+    /// prefixes, because the result is held there.
     pub fn compute<T: BlockElement>(&self, session: &Session) -> Result<ndarray::ArrayD<T>, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let array = self.array()?;
