@@ -86,7 +86,7 @@ mod tests {
                 let xs: Vec<Complex32> = (0..rows * width).map(|_| Complex32::new(number(), -number())).collect();
                 let first: Vec<Complex64> = (0..width).map(|_| Complex64::new(number().into(), number().into())).collect();
                 let (mut found, mut expected) = (first.clone(), first);
-                multiply_rows(&mut found, &|r| &xs[r * width..][..width], rows);
+                multiply_rows(&mut found, Lines::of_run(&xs, width, width), rows);
                 for r in 0..rows {
                     for (product, x) in expected.iter_mut().zip(&xs[r * width..]) {
                         *product *= Complex64::new(x.re.into(), x.im.into());
