@@ -1,10 +1,10 @@
 //! The subcommands.
 
-use crate::cost::{self, CostArgs};
+use crate::cost;
 use crate::failure::{SIGNAL, Said, refuse, say};
 use crate::out::{errln, out, outln};
 use crate::progress::Progress;
-use crate::{Limits, RunFlags};
+use crate::{Layout, Limits, PlanShown, RunFlags};
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::ops::table::{self, Operation};
 use chunkwise::pipeline::{LoadError, Overrides, Pipeline, codec_named, load, read_text};
@@ -131,20 +131,12 @@ pub(crate) fn run(runtime: &Runtime, path: &Path, limits: &Limits, flags: &RunFl
     execute(runtime, plan, pipeline.as_ref(), limits, flags)
 }
 
-pub(crate) fn plan(
-    runtime: &Runtime,
-    path: &Path,
-    limits: &Limits,
-    format: &str,
-    explain: bool,
-    cost: bool,
-    costs: &CostArgs,
-    as_json: bool,
-) -> Outcome {
-    let format = match (as_json, format) {
-        (true, "table" | "json") => "json",
+pub(crate) fn plan(runtime: &Runtime, path: &Path, limits: &Limits, shown: &PlanShown, as_json: bool) -> Outcome {
+    let PlanShown { format, explain, cost, costs } = shown;
+    let (format, explain, cost) = match (as_json, format.as_str()) {
+        (true, "table" | "json") => ("json", *explain, *cost),
         (true, other) => return Err(refuse!("--json and --format {other} contradict each other; leave one of them out")),
-        (false, format) => format,
+        (false, format) => (format, *explain, *cost),
     };
     let (plan, pipeline) = prepare(runtime, path, limits)?;
     // Users who run it elsewhere are not interested in this cost.
@@ -207,16 +199,7 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
     Ok(out)
 }
 
-pub(crate) fn rechunk(
-    runtime: &Runtime,
-    source: &str,
-    target: &str,
-    chunks: &str,
-    shards: Option<&str>,
-    codec: &str,
-    limits: &Limits,
-    flags: &RunFlags,
-) -> Outcome {
+pub(crate) fn rechunk(runtime: &Runtime, source: &str, target: &str, layout: &Layout, limits: &Limits, flags: &RunFlags) -> Outcome {
     let array = runtime.array(source, None).map_err(say)?;
     let work_dir = limits.work_dir.clone().unwrap_or_else(|| chunkwise::storage::default_work_dir().display().to_string());
     let session = runtime
@@ -229,9 +212,10 @@ pub(crate) fn rechunk(
         return Err(refuse!("'{to}' would be written while it is read; name another target, and move it to the old place when it is done"));
     }
     let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
-    let new = lengths(chunks, &array, natural)?;
-    request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
+    let new = lengths(&layout.chunks, &array, natural)?;
+    request.shards = layout.shards.as_deref().map(|s| lengths(s, &array, new.clone())).transpose()?;
     request.chunks = Some(new);
+    let codec = &layout.codec;
     request.codec = codec_named(codec).ok_or_else(|| refuse!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
     let pipeline = Pipeline::of(session, vec![request]);
     let plan = pipeline.plan().map_err(say)?;

@@ -103,6 +103,36 @@ pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     std::time::Duration::try_from_secs_f64(n).ok().filter(|d| !d.is_zero()).ok_or_else(|| "it must be more than 0".into())
 }
 
+/// What is shown of a plan.
+#[derive(clap::Args)]
+pub(crate) struct PlanShown {
+    /// How it is printed.
+    #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
+    format: String,
+    /// Say why operations were fused or stored, and what set the memory bound.
+    #[arg(long)]
+    explain: bool,
+    /// Say what each stage would cost on AWS Lambda, and with which prices.
+    #[arg(long)]
+    cost: bool,
+    #[command(flatten)]
+    costs: cost::CostArgs,
+}
+
+/// How a copy of an array is stored.
+#[derive(clap::Args)]
+pub(crate) struct Layout {
+    /// The new chunk lengths, such as time=-1,lat=10,lon=10 (-1: the whole dimension) or 100,10,10.
+    #[arg(long)]
+    chunks: String,
+    /// Shard lengths, in the same form.
+    #[arg(long)]
+    shards: Option<String>,
+    /// blosc, none, zstd or gzip.
+    #[arg(long, default_value = "blosc")]
+    codec: String,
+}
+
 /// How a run behaves.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RunFlags {
@@ -149,17 +179,8 @@ enum Command {
         pipeline: PathBuf,
         #[command(flatten)]
         limits: Limits,
-        /// How it is printed.
-        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
-        format: String,
-        /// Say why operations were fused or stored, and what set the memory bound.
-        #[arg(long)]
-        explain: bool,
-        /// Say what each stage would cost on AWS Lambda, and with which prices.
-        #[arg(long)]
-        cost: bool,
         #[command(flatten)]
-        costs: cost::CostArgs,
+        shown: PlanShown,
     },
     /// Copy an array into other chunks.
     Rechunk {
@@ -167,15 +188,8 @@ enum Command {
         source: String,
         /// The array to write.
         target: String,
-        /// The new chunk lengths, such as time=-1,lat=10,lon=10 (-1: the whole dimension) or 100,10,10.
-        #[arg(long)]
-        chunks: String,
-        /// Shard lengths, in the same form.
-        #[arg(long)]
-        shards: Option<String>,
-        /// blosc, none, zstd or gzip.
-        #[arg(long, default_value = "blosc")]
-        codec: String,
+        #[command(flatten)]
+        layout: Layout,
         #[command(flatten)]
         limits: Limits,
         #[command(flatten)]
@@ -335,11 +349,9 @@ fn main() -> ExitCode {
     cli.command.named().iter().for_each(|url| stores.allow_named(url));
     let result = cli.command.resolve().and_then(|()| match cli.command {
         Command::Run { pipeline, limits, flags } => commands::run(&runtime, &pipeline, &limits, &RunFlags { json, ..flags }),
-        Command::Plan { pipeline, limits, format, explain, cost, costs } => {
-            commands::plan(&runtime, &pipeline, &limits, &format, explain, cost, &costs, json)
-        }
-        Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
-            commands::rechunk(&runtime, &source, &target, &chunks, shards.as_deref(), &codec, &limits, &RunFlags { json, ..flags })
+        Command::Plan { pipeline, limits, shown } => commands::plan(&runtime, &pipeline, &limits, &shown, json),
+        Command::Rechunk { source, target, layout, limits, flags } => {
+            commands::rechunk(&runtime, &source, &target, &layout, &limits, &RunFlags { json, ..flags })
         }
         Command::Info { url } => info::info(stores, &url, json),
         Command::Show(args) => show::show(stores, &args, json),
