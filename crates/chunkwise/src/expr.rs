@@ -196,7 +196,8 @@ fn axis(a: &Array, dim: &str) -> Result<usize, OpError> {
 
 impl Expr {
     /// A stored array, by path or URL, unpacked by the CF conventions: scaled, shifted, NaN where missing. A relative path is relative to the
-    /// current folder. It is opened with default stores; [`Session::open`] uses the options and the `memory:` arrays of a session.
+    /// current folder. It is opened with stores and connections of its own; [`Session::open`] uses those of a session, with their options
+    /// and `memory:` arrays.
     pub fn open(url: &str) -> Result<Expr, Error> {
         Ok(decode_cf(&open(url, None)?)?.into())
     }

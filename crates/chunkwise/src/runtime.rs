@@ -82,7 +82,8 @@ impl Runtime {
     }
 
     /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the
-    /// plan or the results, so a run can be resumed on another executor.
+    /// plan or the results, so a run can be resumed on another executor. Memory that is freed goes back to the system from then on
+    /// ([`crate::limit_allocator`], for the whole process), so that it does not count against the budget.
     ///
     /// # Errors
     /// When the plan cannot be opened, or a task fails.

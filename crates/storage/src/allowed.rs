@@ -22,11 +22,6 @@ impl Prefixes {
         self.0.set(parsed).map_err(|_| StorageError::Url { url: prefixes.join(","), problem: "other prefixes were set before".into() })
     }
 
-    /// The URLs; `None` if there is no restriction.
-    pub fn list(&self) -> Option<Vec<String>> {
-        Some(self.0.get()?.iter().map(|l| l.as_str().into()).collect())
-    }
-
     /// Refuses a place outside.
     pub fn check(&self, location: &Location) -> Result<(), StorageError> {
         let Some(prefixes) = self.0.get() else { return Ok(()) };

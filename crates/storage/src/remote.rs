@@ -82,37 +82,6 @@ pub(crate) fn plain_etag(tag: &str) -> Option<String> {
     (!plain.is_empty()).then(|| plain.to_string())
 }
 
-fn make(scheme: &str, bucket: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Result<Remote, String> {
-    let mut as_s3 = None;
-    let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
-        "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
-        "s3" => {
-            let (store, endpoint) = s3(bucket, o, trust)?;
-            as_s3 = Some(store.clone());
-            (store, endpoint)
-        }
-        "gs" => gs(bucket, o, trust)?,
-        "az" => az(bucket, o, trust)?,
-        "http" | "https" => http(scheme, bucket, o, trust)?,
-        _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
-    };
-    if let Some(endpoint) = &endpoint {
-        // The person has chosen any other endpoint.
-        let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust.may_read(&u));
-        reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
-    }
-    Ok(Remote {
-        store,
-        s3: as_s3,
-        permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
-        suffix: scheme != "az",
-        multipart: matches!(scheme, "s3" | "gs" | "az"),
-        endpoint,
-        bucket: bucket.into(),
-        scheme: scheme.into(),
-    })
-}
-
 fn retry(o: &StoreOptions) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(10), base: 2.0 },
@@ -355,7 +324,34 @@ impl Remote {
     /// # Errors
     /// One sentence, when it cannot be reached with these options and permissions.
     pub fn open(scheme: &str, bucket: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Result<Remote, String> {
-        make(scheme, bucket, o, trust)
+        let mut as_s3 = None;
+        let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
+            "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
+            "s3" => {
+                let (store, endpoint) = s3(bucket, o, trust)?;
+                as_s3 = Some(store.clone());
+                (store, endpoint)
+            }
+            "gs" => gs(bucket, o, trust)?,
+            "az" => az(bucket, o, trust)?,
+            "http" | "https" => http(scheme, bucket, o, trust)?,
+            _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
+        };
+        if let Some(endpoint) = &endpoint {
+            // The person has chosen any other endpoint.
+            let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust.may_read(&u));
+            reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
+        }
+        Ok(Remote {
+            store,
+            s3: as_s3,
+            permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
+            suffix: scheme != "az",
+            multipart: matches!(scheme, "s3" | "gs" | "az"),
+            endpoint,
+            bucket: bucket.into(),
+            scheme: scheme.into(),
+        })
     }
 
     /// Another store in place of a bucket.

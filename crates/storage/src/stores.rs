@@ -124,11 +124,6 @@ impl Stores {
         self.0.prefixes.restrict(prefixes)
     }
 
-    /// The URLs that it is restricted to; `None` if it is not.
-    pub fn restricted_to(&self) -> Option<Vec<String>> {
-        self.0.prefixes.list()
-    }
-
     /// Refuses a place that this handle may not touch.
     ///
     /// # Errors
@@ -146,11 +141,6 @@ impl Stores {
     pub fn mount(&self, location: &Location, store: Arc<dyn ObjectStore>) {
         let (scheme, bucket, _) = remote::parts(location);
         self.0.open.lock().insert(self.name(location).0, Arc::new(Remote::mounted(store, scheme, bucket)));
-    }
-
-    /// Undoes [`Stores::mount`].
-    pub fn unmount(&self, location: &Location) {
-        self.0.open.lock().remove(&self.name(location).0);
     }
 
     /// The options of the longest matching prefix.
@@ -231,8 +221,8 @@ mod tests {
     #[test]
     fn a_handle_frees_what_it_holds() {
         let stores = Stores::new();
-        let web = Location::parse("memory:x", None).unwrap();
-        let store = stores.open(&web).unwrap();
+        let at = Location::parse("memory:x", None).unwrap();
+        let store = stores.open(&at).unwrap();
         let held = Arc::downgrade(&stores.0);
         drop(stores);
         assert!(held.upgrade().is_some());

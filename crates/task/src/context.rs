@@ -72,7 +72,7 @@ fn meta_of(array: &PlanArray, e: &Encoding) -> Result<ArrayMeta, StorageError> {
 }
 
 impl TaskContext {
-    /// Opens every array of a plan with the stores of this process. Nothing is written.
+    /// Opens every array of a plan with these stores. Nothing is written.
     pub fn open(stores: &Stores, plan: Plan) -> Result<TaskContext, TaskError> {
         plan.validate()?;
         stores.configure(&plan.spec.storage).map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;

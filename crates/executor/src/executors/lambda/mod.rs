@@ -30,7 +30,6 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_lambda::Client;
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use chunkwise_plan::TaskReport;
-
 use chunkwise_task::{ErrorClass, TaskContext, TaskError};
 use chunkwise_types::ByteSize;
 use gate::Gate;
