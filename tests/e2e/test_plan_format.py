@@ -52,6 +52,19 @@ def test_one_task_at_a_time(winds, tmp_path):
     chunkwise("run-task", tmp_path / "plan.json", 2, 4, cwd=winds).failed("4")
 
 
+def test_a_function_that_the_command_does_not_have(winds, tmp_path):
+    """Nothing is written by a plan that calls a function of a user which is not there."""
+    plan = copy.deepcopy(PLAN)
+    plan["spec"]["work_dir"] = str(tmp_path / "work")
+    step, grid = plan["stages"][0]["program"]["steps"][2], plan["stages"][0]["outputs"][0]["tasks"]
+    taken = [{"chunk": {"axis": i, "chunks": grid[i]}} for i in range(3)]
+    step["kernel"] = {"call": {"function": "gust", "version": "7", "blocks": grid, "inputs": [taken, taken], "memory": 1000}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    chunkwise("run", tmp_path / "plan.json", cwd=winds).failed("'gust' in version '7'", "register")
+    chunkwise("run-task", tmp_path / "plan.json", 0, 0, cwd=winds).failed("'gust' in version '7'", "register")
+    assert not list((tmp_path / "work").glob("*/speed/c"))
+
+
 # The documents
 
 

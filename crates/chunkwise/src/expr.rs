@@ -1,5 +1,6 @@
 //! Expressions with operators and methods.
 
+mod functions;
 mod methods;
 
 use crate::{Error, Session, decode_cf, open};

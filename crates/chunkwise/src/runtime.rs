@@ -3,6 +3,7 @@
 use crate::observer::Observer;
 use crate::{Error, Expr, Session, decode_cf, open};
 use chunkwise_executor::{Choice, Driver, Event, Host, RunOptions, RunReport};
+use chunkwise_kernels::{Function, Functions};
 use chunkwise_plan::Plan;
 use chunkwise_storage::Stores;
 use chunkwise_types::StoreOptions;
@@ -58,6 +59,7 @@ pub struct RuntimeBuilder {
     allow: Vec<String>,
     prefixes: Option<Vec<String>>,
     program: Option<PathBuf>,
+    functions: Functions,
     observer: Observer,
 }
 
@@ -89,6 +91,15 @@ impl RuntimeBuilder {
         RuntimeBuilder { program: Some(program.into()), ..self }
     }
 
+    /// Registers a function of the user, which expressions and plans call by its name and version: [`crate::Expr::map_blocks`].
+    ///
+    /// A plan names functions and has no code. So every program that runs its tasks must register them: the one that plans, if it uses threads,
+    /// and a worker, a container or a Lambda function of your own.
+    pub fn function(mut self, name: impl Into<String>, version: impl Into<String>, function: impl Function + 'static) -> RuntimeBuilder {
+        self.functions.insert(name, version, Arc::new(function));
+        self
+    }
+
     /// Stops the runs of all sessions when this becomes true. A run that was stopped can be resumed.
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> RuntimeBuilder {
         self.observer.cancel = cancel;
@@ -106,20 +117,20 @@ impl RuntimeBuilder {
     /// # Errors
     /// When options contradict their prefix, a prefix is not a URL, or a word is nothing that can be allowed.
     pub fn build(self) -> Result<Runtime, Error> {
-        let RuntimeBuilder { stores, storage, allow, prefixes, program, observer } = self;
+        let RuntimeBuilder { stores, storage, allow, prefixes, program, functions, observer } = self;
         stores.allow(&allow).map_err(Error::Other)?;
         stores.configure_by_program(&storage)?;
         if let Some(prefixes) = prefixes {
             stores.restrict(&prefixes)?;
         }
-        Ok(Runtime(Arc::new(Inner { host: Host { stores, program }, observer })))
+        Ok(Runtime(Arc::new(Inner { host: Host { stores, program, functions }, observer })))
     }
 }
 
 impl Runtime {
     /// A runtime with the permissions in the environment, as [`Stores::from_env`].
     pub fn new() -> Runtime {
-        Runtime(Arc::new(Inner { host: Host { stores: Stores::from_env(), program: None }, observer: Observer::default() }))
+        Runtime(Arc::new(Inner { host: Host { stores: Stores::from_env(), ..Host::default() }, observer: Observer::default() }))
     }
 
     /// Starts from the permissions in the environment, with no prefixes and no worker program.
@@ -130,6 +141,7 @@ impl Runtime {
             allow: Vec::new(),
             prefixes: None,
             program: None,
+            functions: Functions::default(),
             observer: Observer::default(),
         }
     }
@@ -141,6 +153,11 @@ impl Runtime {
     /// Its stores: to configure and restrict them, and to open what is no array.
     pub fn stores(&self) -> &Stores {
         &self.0.host.stores
+    }
+
+    /// Its stores, worker program and functions, as executors and workers take them.
+    pub fn host(&self) -> &Host {
+        &self.0.host
     }
 
     /// A session in this runtime. `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).

@@ -222,10 +222,12 @@ pub(crate) fn rechunk(runtime: &Runtime, source: &str, target: &str, layout: &La
     execute(runtime, plan, Some(&pipeline), limits, flags)
 }
 
-pub(crate) fn run_task(stores: &Stores, path: &Path, stage: usize, task: u64) -> Outcome {
+pub(crate) fn run_task(runtime: &Runtime, path: &Path, stage: usize, task: u64) -> Outcome {
+    let stores = runtime.stores();
     let text = read_text(stores, path).map_err(say)?;
     let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
-    let context = chunkwise::task::TaskContext::open(stores, plan).map_err(say)?;
+    let context =
+        chunkwise::task::TaskContext::open(stores, plan).and_then(|c| c.with_functions(&runtime.host().functions)).map_err(say)?;
     let report = chunkwise::task::run_task(&context, stage, task, &**CANCEL).map_err(say)?;
     outln!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
     Ok(())

@@ -144,6 +144,9 @@ fn of_task(e: &TaskError) -> Facts {
         TaskError::Open { array, source } => of_storage(source).at("array", array.as_str()),
         TaskError::Kernel { .. } => Facts::new("kernel", class),
         TaskError::Memory { .. } | TaskError::OutOfMemory { .. } => Facts::new("memory", class),
+        TaskError::NoFunction { function, version, .. } => {
+            Facts::new("no_function", "refused").at("function", function.as_str()).at("version", version.as_str())
+        }
         TaskError::NoSuchTask { .. } => Facts::new("no_such_task", "refused"),
         TaskError::Plan(_) => Facts::new("plan", "refused"),
         TaskError::Bug { .. } => Facts::new("bug", class),

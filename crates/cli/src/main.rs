@@ -374,9 +374,9 @@ fn main() -> ExitCode {
         // Refused above.
         #[cfg(not(feature = "aws"))]
         Command::LeftOut { .. } => Ok(()),
-        Command::RunTask { plan, stage, task } => commands::run_task(stores, &plan, stage, task),
+        Command::RunTask { plan, stage, task } => commands::run_task(&runtime, &plan, stage, task),
         // This ends the process, with an exit code of its own.
-        Command::Worker(args) => worker::worker(stores, &args),
+        Command::Worker(args) => worker::worker(runtime.host(), &args),
         Command::Verify { run_or_store } => commands::verify(stores, &run_or_store, json),
         Command::Clean { work_dir, run, all } => clean::clean(stores, &work_dir, &run, all, json),
         Command::Functions { name } => commands::functions(name.as_deref(), json),

@@ -2,8 +2,8 @@
 
 use crate::commands::stop_on_signals;
 use chunkwise::ByteSize;
+use chunkwise::executor::Host;
 use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, array_index, parse_ranges, run_share, serve};
-use chunkwise::storage::Stores;
 use std::io::BufReader;
 use std::time::Duration;
 
@@ -50,11 +50,11 @@ pub(crate) struct WorkerArgs {
     task_timeout: Option<Duration>,
 }
 
-fn run(stores: &Stores, args: &WorkerArgs) -> Result<Exit, WorkerError> {
+fn run(host: &Host, args: &WorkerArgs) -> Result<Exit, WorkerError> {
     let cancel = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string()))?;
     let limits = Limits { threads: args.threads, allowed_mem: args.allowed_mem.map(|m| m.0) };
     let tasks = args.tasks.as_deref().map(parse_ranges).transpose().map_err(WorkerError::Usage)?;
-    let worker = Worker::open(stores, &args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
+    let worker = Worker::open(host, &args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
     let Some(stage) = args.stage else {
         return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
     };
@@ -64,11 +64,11 @@ fn run(stores: &Stores, args: &WorkerArgs) -> Result<Exit, WorkerError> {
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 
-pub(crate) fn worker(stores: &Stores, args: &WorkerArgs) -> ! {
+pub(crate) fn worker(host: &Host, args: &WorkerArgs) -> ! {
     if args.stdin {
         chunkwise::executor::worker::end_with_parent();
     }
-    let exit = match run(stores, args) {
+    let exit = match run(host, args) {
         Ok(exit) => exit,
         Err(e) => {
             crate::out::errln!("{}", crate::text::message(&e.to_string()));

@@ -78,6 +78,10 @@ impl KernelKind for Concat {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

@@ -522,6 +522,10 @@ impl KernelKind for Contract {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::Folded(self)
     }

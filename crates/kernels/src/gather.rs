@@ -347,6 +347,10 @@ impl KernelKind for Gather<'_> {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

@@ -390,6 +390,10 @@ impl KernelKind for Group<'_> {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::Folded(self)
     }

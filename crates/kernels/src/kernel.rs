@@ -8,7 +8,7 @@ use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types
 use crate::reduce::Reduce;
 use crate::reshape::Reshape;
 use crate::view::View;
-use crate::{ArrayType, AxisMap, Block, Contract, Create, DemandList, ElementOp, Fold, KernelError, Operand, Part, Qr, ReduceOp};
+use crate::{ArrayType, AxisMap, Block, Call, Contract, Create, DemandList, ElementOp, Fold, KernelError, Operand, Part, Qr, ReduceOp};
 use crate::{Stencil, ViewAxis, Window};
 use chunkwise_types::{AxisChunks, Region, Scalar};
 use schemars::JsonSchema;
@@ -76,6 +76,8 @@ pub enum Kernel {
     Qr(Qr),
     /// A weighted sum or a reduction over a window around each element, without padding.
     Stencil(Stencil),
+    /// A function of a user, called for each block of the output.
+    Call(Call),
 }
 
 /// A kernel in its place: the types of its inputs and output.
@@ -107,6 +109,7 @@ impl Kernel {
             Kernel::Contract(contract) => question(contract),
             Kernel::Qr(qr) => question(qr),
             Kernel::Stencil(stencil) => question(stencil),
+            Kernel::Call(call) => question(call),
         }
     }
 
@@ -118,6 +121,14 @@ impl Kernel {
     /// What is to be known of it.
     pub fn traits(&self) -> Traits {
         self.ask(|kind| kind.traits())
+    }
+
+    /// The function of a user that it calls, to bind it.
+    pub fn call_mut(&mut self) -> Option<&mut Call> {
+        match self {
+            Kernel::Call(call) => Some(call),
+            _ => None,
+        }
     }
 
     /// True if it shows the elements of its input in other places, without a copy.
@@ -162,6 +173,12 @@ impl Node<'_> {
     /// What it does for all of its output.
     pub fn work(&self) -> Work {
         self.ask(|kind, at| kind.work(at))
+    }
+
+    /// How many of its blocks a region of the output touches, if it makes blocks, each of them as a whole and at some cost: a task should
+    /// make one, and no task the same one again.
+    pub fn blocks(&self, region: &Region) -> Option<u64> {
+        self.ask(|kind, _| kind.blocks(region))
     }
 
     /// The contracted indices; none if the kernel is not foldable.

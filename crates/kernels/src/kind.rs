@@ -102,14 +102,12 @@ pub struct Traits {
     pub irregular: bool,
     /// It is at its best on large blocks, for which it borrows cores itself, and is not cut into tiles.
     pub whole: bool,
-    /// It makes so many blocks, each of them as a whole and at some cost: a task should make one, and no task the same one again.
-    pub blocks: Option<u64>,
 }
 
 impl Traits {
     /// What most kernels are. Each kind starts from this or from a list of its own, and nothing here is about memory.
     pub(crate) const PLAIN: Traits =
-        Traits { map: None, constant: None, moves: false, turns: false, jumps: false, irregular: false, whole: false, blocks: None };
+        Traits { map: None, constant: None, moves: false, turns: false, jumps: false, irregular: false, whole: false };
 }
 
 /// An element-wise kernel.
@@ -185,6 +183,9 @@ pub(crate) trait KernelKind {
 
     /// Where the axes of the output come from, if it is a view: it shows the elements of its input in other places, without a copy.
     fn view(&self) -> Option<&[ViewAxis]>;
+
+    /// How many of its blocks a region of the output touches, if it makes blocks, each of them as a whole and at some cost.
+    fn blocks(&self, region: &Region) -> Option<u64>;
 
     /// How it comes to its output.
     fn evaluation(&self) -> Evaluation<'_>;

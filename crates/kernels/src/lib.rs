@@ -5,6 +5,7 @@
 //! time into an accumulator). Because demand is stated on regions, any chain of kernels fuses.
 
 mod block;
+mod call;
 mod cast;
 mod check;
 mod concat;
@@ -31,6 +32,7 @@ mod threads;
 mod view;
 
 pub use block::{Block, BlockElement};
+pub use call::{Bound, Call, Function, FunctionError, Functions, InputAxis, Invocation};
 pub use contract::Contract;
 pub use convert::cast;
 pub use create::Create;

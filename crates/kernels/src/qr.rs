@@ -295,7 +295,7 @@ impl KernelKind for Qr {
     }
 
     fn traits(&self) -> Traits {
-        Traits { turns: true, whole: true, blocks: Some(self.rows.count()), ..Traits::PLAIN }
+        Traits { turns: true, whole: true, ..Traits::PLAIN }
     }
 
     fn work(&self, at: Types<'_>) -> Work {
@@ -304,6 +304,11 @@ impl KernelKind for Qr {
 
     fn view(&self) -> Option<&[ViewAxis]> {
         None
+    }
+
+    fn blocks(&self, region: &Region) -> Option<u64> {
+        let (first, end) = self.blocks(region);
+        Some(end - first)
     }
 
     fn evaluation(&self) -> Evaluation<'_> {

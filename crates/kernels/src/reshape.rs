@@ -92,6 +92,10 @@ impl KernelKind for Reshape {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

@@ -272,6 +272,10 @@ impl KernelKind for Stencil {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

@@ -110,6 +110,10 @@ impl KernelKind for View<'_> {
         Some(self.axes)
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

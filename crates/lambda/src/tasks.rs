@@ -46,7 +46,7 @@ impl Kept {
         // The old plan goes first, so that its chunks are not in memory beside those of the new one.
         self.open = None;
         let limits = Limits { threads: config.processors, allowed_mem: Some(config.memory) };
-        let worker = Arc::new(Worker::open(config.runtime.stores(), &e.plan, Some(&e.hash), None, &limits)?);
+        let worker = Arc::new(Worker::open(config.runtime.host(), &e.plan, Some(&e.hash), None, &limits)?);
         self.open = Some((key, worker.clone()));
         Ok(worker)
     }

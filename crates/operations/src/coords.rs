@@ -400,6 +400,7 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
         }
         // Which element a window is around, the operation knows: it says what the labels are.
         Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) | Kernel::Stencil(_) => first.coords().clone(),
+        Kernel::Call(_) => merge(inputs.iter().map(|a| a.coords())),
         Kernel::View { axes } => {
             let mut out = first.coords().clone();
             for (i, dim) in first.dims().iter().enumerate() {

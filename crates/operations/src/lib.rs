@@ -8,6 +8,7 @@
 
 pub mod align;
 pub mod calendar;
+pub mod call;
 pub mod cf;
 pub mod coords;
 pub mod create;

@@ -10,7 +10,7 @@ use crate::cost::kinds;
 use crate::graph::Graph;
 use crate::split::SMALL;
 use crate::stages::{Draft, Root, stream};
-use chunkwise_kernels::ArrayType;
+use chunkwise_kernels::{ArrayType, Node};
 use chunkwise_plan::demand::{Demands, demands, is_fold};
 use chunkwise_plan::schedule::{Pass, RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
@@ -58,7 +58,7 @@ struct Task {
     wants: Vec<(usize, Region)>,
     types: Vec<Vec<ArrayType>>,
     needs: Demands,
-    /// By step, the elements that all tasks together compute.
+    /// By step, the elements, or the blocks, that all tasks together compute.
     computed: Vec<f64>,
 }
 
@@ -73,12 +73,13 @@ impl Task {
         // Tasks at the ends are smaller: the middle one cannot stand for them, or a fold of (7, 33) elements in chunks of (2, 16), that every
         // task computes its own part of, would seem to be computed 1.7 times.
         let mut computed = vec![0.0; program.steps.len()];
-        let stored = |k: usize| program.steps[k].is_fold() || blocks(&program.steps[k]).is_some();
+        let made = |k: usize, regions: &[Region]| made(&program.steps[k], &types[k], regions);
+        let stored = |k: usize| program.steps[k].is_fold() || made(k, &[]).is_some();
         let looked_at: Vec<usize> = (0..program.steps.len()).filter(|&k| stored(k)).collect();
         if !looked_at.is_empty() {
             for (task, times) in kinds(&counts, false).into_iter().filter(|(_, times)| *times > 0.0) {
                 let needs = demands(&program, &types, &of(&unravel(task, &counts)));
-                looked_at.iter().for_each(|&k| computed[k] += times * elements(&needs[k]) as f64);
+                looked_at.iter().for_each(|&k| computed[k] += times * made(k, &needs[k]).unwrap_or_else(|| elements(&needs[k])) as f64);
             }
         }
         Task { program, nodes, tasks: volume(&counts), wants, types, needs, computed }
@@ -88,9 +89,11 @@ impl Task {
     fn by_all_tasks(&self) -> Option<usize> {
         (0..self.program.steps.len() - 1).find(|&i| {
             let step = &self.program.steps[i];
-            let again = self.computed[i] / volume(&step.ty.shape).max(1) as f64;
-            // A task that needs several blocks of a decomposition would hold them all at once.
-            let blocks = blocks(step);
+            let made = |regions: &[Region]| made(step, &self.types[i], regions);
+            let all = made(&[Region::full(&step.ty.shape)]).unwrap_or_else(|| volume(&step.ty.shape));
+            let again = self.computed[i] / all.max(1) as f64;
+            // A task that needs several blocks would hold them all at once.
+            let blocks = made(&self.needs[i]);
             (self.tasks > 1 && (step.is_fold() || blocks.is_some()) && again > RECOMPUTE) || blocks.is_some_and(|n| n > 1)
         })
     }
@@ -148,9 +151,11 @@ fn by_tiles(schedule: &Schedule, program: &Program, pass: &Pass, times: f64, com
     }
 }
 
-/// How many blocks a decomposition makes.
-fn blocks(step: &Step) -> Option<u64> {
-    step.kernel.as_ref()?.traits().blocks
+/// How many blocks a step makes for these regions, if it is a decomposition or calls a function for each block.
+fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Option<u64> {
+    let node = Node { kernel: step.kernel.as_ref()?, inputs, output: &step.ty };
+    node.blocks(&Region::full(&step.ty.shape))?;
+    Some(regions.iter().filter(|r| !r.is_empty()).filter_map(|r| node.blocks(r)).fold(0, u64::saturating_add))
 }
 
 fn elements(regions: &[Region]) -> u64 {

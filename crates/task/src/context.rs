@@ -1,6 +1,7 @@
 //! A plan with its arrays opened.
 
 use crate::TaskError;
+use chunkwise_kernels::{Bound, Functions};
 use chunkwise_plan::{ArrayRole, Codec, CodecMetadata, Encoding, Order, Plan, PlanArray, ShardEnd};
 use chunkwise_storage::{
     ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, StorageError, Stores, V2Form, at_once, new_meta_as,
@@ -152,6 +153,27 @@ impl TaskContext {
             opened.io = Self::settled(io, &self.plan.arrays[name], &opened.watch);
         }
         self.memory = Some(tier.clone());
+        Ok(self)
+    }
+
+    /// Binds the functions of users that the plan calls. Without this, a task that calls one fails.
+    ///
+    /// # Errors
+    /// When a function is not there, or not in this version.
+    pub fn with_functions(mut self, functions: &Functions) -> Result<TaskContext, TaskError> {
+        for (s, stage) in self.plan.stages.iter_mut().enumerate() {
+            let name = &stage.name;
+            for call in stage.program.steps.iter_mut().filter_map(|step| step.kernel.as_mut()?.call_mut()) {
+                let Some(function) = functions.get(&call.function, &call.version) else {
+                    let versions: Vec<String> = functions.versions(&call.function).map(|v| format!("'{v}'")).collect();
+                    let known =
+                        if versions.is_empty() { "does not have".into() } else { format!("has in version {}", versions.join(", ")) };
+                    let (function, version) = (call.function.clone(), call.version.clone());
+                    return Err(TaskError::NoFunction { stage: s, name: name.clone(), function, version, known });
+                };
+                call.bound = Bound::to(function.clone());
+            }
+        }
         Ok(self)
     }
 

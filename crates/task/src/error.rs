@@ -55,6 +55,23 @@ pub enum TaskError {
         /// What storage says.
         source: chunkwise_storage::StorageError,
     },
+    /// A plan calls a function of a user that this program does not have.
+    #[error(
+        "stage {stage} ({name}) calls the function '{function}' in version '{version}', which this program {known}; run the plan, and start \
+         its workers, from a program that registers it"
+    )]
+    NoFunction {
+        /// Index of the stage.
+        stage: usize,
+        /// Its name.
+        name: String,
+        /// The function.
+        function: String,
+        /// The version that is wanted.
+        version: String,
+        /// What the program has instead.
+        known: String,
+    },
     /// A kernel refused its input.
     #[error("stage {stage}, task {task}, step {step}: {source}")]
     Kernel {
@@ -170,7 +187,7 @@ impl TaskError {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 Some((stage.parse().ok()?, rest[..digits].parse().ok()?))
             }
-            TaskError::Open { .. } | TaskError::Plan(_) | TaskError::Cancelled => None,
+            TaskError::Open { .. } | TaskError::Plan(_) | TaskError::NoFunction { .. } | TaskError::Cancelled => None,
         }
     }
 

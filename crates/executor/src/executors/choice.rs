@@ -111,7 +111,9 @@ impl Choice {
         let threads = workers.unwrap_or(plan.spec.workers as usize).max(1);
         if let Choice::Threads = self {
             let memory = MemoryTier::new(plan.spec.task_budget());
-            let context = Arc::new(TaskContext::open(stores, plan).and_then(|c| c.with_memory(&memory)).map_err(bad)?);
+            let context = Arc::new(
+                TaskContext::open(stores, plan).and_then(|c| c.with_functions(&host.functions)?.with_memory(&memory)).map_err(bad)?,
+            );
             let executor = ThreadExecutor::new(context.clone(), threads, memory);
             return Ok((context, Box::new(executor)));
         }

@@ -1,9 +1,10 @@
 //! The program that drives a run, as far as executors have to know it.
 
+use chunkwise_kernels::Functions;
 use chunkwise_storage::Stores;
 use std::path::PathBuf;
 
-/// What the program that drives a run gives to its executor.
+/// What the program that drives a run, or works for one, gives to its executor or worker.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     /// How it opens stores.
@@ -11,4 +12,6 @@ pub struct Host {
     /// The program of workers on this machine, which takes the arguments of `chunkwise worker`. The command names itself; a program that uses
     /// the library is no worker.
     pub program: Option<PathBuf>,
+    /// The functions of users that it has.
+    pub functions: Functions,
 }

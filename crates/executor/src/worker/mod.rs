@@ -18,6 +18,7 @@ pub(crate) use protocol::REPORTS;
 #[cfg(test)]
 pub(crate) use share::part_of;
 
+use crate::executors::Host;
 use chunkwise_plan::{Plan, PlanError};
 use chunkwise_storage::{Location, MemoryTier, StorageError, Stores};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
@@ -109,16 +110,16 @@ impl Worker {
     ///
     /// # Errors
     /// When the plan cannot be read, is another one, or of another version.
-    pub fn open(stores: &Stores, url: &str, hash: Option<&str>, driver: Option<&str>, limits: &Limits) -> Result<Worker, WorkerError> {
+    pub fn open(host: &Host, url: &str, hash: Option<&str>, driver: Option<&str>, limits: &Limits) -> Result<Worker, WorkerError> {
         if let Some(driver) = driver.filter(|d| *d != VERSION) {
             return Err(WorkerError::Skew(format!("the worker has chunkwise {VERSION}, but the driver has {driver}")));
         }
-        let plan = read_plan(stores, url, hash)?;
+        let plan = read_plan(&host.stores, url, hash)?;
         let id = plan.id();
         let allowed = limits.allowed_mem.unwrap_or(plan.spec.allowed_mem);
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);
-        let context = Arc::new(TaskContext::open(stores, plan)?.with_cache(&memory)?);
+        let context = Arc::new(TaskContext::open(&host.stores, plan)?.with_functions(&host.functions)?.with_cache(&memory)?);
         // If tasks are run by hand, without a driver, there are none.
         if let Some(inputs) = Inputs::of_run(&context)? {
             inputs.watch(&context);

@@ -35,6 +35,10 @@ impl KernelKind for ElementOp {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::AtOnce(self)
     }

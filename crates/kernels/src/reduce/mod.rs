@@ -391,6 +391,10 @@ impl KernelKind for Reduce<'_> {
         None
     }
 
+    fn blocks(&self, _: &Region) -> Option<u64> {
+        None
+    }
+
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation::Folded(self)
     }
