@@ -338,3 +338,21 @@ for _name, _operation in _COMPARISONS.items():
     setattr(Array, f"__{_name}__", _binary(_operation))
 for _name, _operation in {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}.items():
     setattr(Array, f"__{_name}__", _unary(_operation))
+
+
+def _reduction(name: str) -> Any:
+    def method(self: Array, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array:
+        import chunkwise
+
+        if "ddof" in options:
+            options["correction"] = options.pop("ddof")
+        result: Array = getattr(chunkwise, name)(self, axis=axis, keepdims=keepdims, **options)
+        return result
+
+    method.__name__ = name
+    method.__doc__ = f"As :func:`chunkwise.{name}`."
+    return method
+
+
+for _name in ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax"):
+    setattr(Array, _name, _reduction(_name))

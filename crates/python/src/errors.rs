@@ -13,9 +13,9 @@ pub enum Failure {
     Python(PyErr),
 }
 
-impl<E: Into<Error>> From<E> for Failure {
-    fn from(e: E) -> Failure {
-        Failure::Engine(Box::new(e.into()))
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        Failure::Engine(Box::new(e))
     }
 }
 

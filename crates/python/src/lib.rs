@@ -8,6 +8,7 @@ mod buffer;
 mod errors;
 mod memory;
 mod run;
+mod store;
 mod table;
 mod values;
 
@@ -30,5 +31,6 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::compute, m)?)?;
     m.add_function(wrap_pyfunction!(run::write, m)?)?;
     m.add_function(wrap_pyfunction!(run::plan, m)?)?;
+    m.add_function(wrap_pyfunction!(store::store, m)?)?;
     Ok(())
 }

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Settings {
     allowed_mem: u64,
     workers: u64,
-    work_dir: String,
+    pub work_dir: String,
     executor: Choice,
 }
 
@@ -39,7 +39,7 @@ impl Settings {
 }
 
 impl Settings {
-    fn session(&self, held: u64) -> Result<Session, Error> {
+    pub fn session(&self, held: u64) -> Result<Session, Error> {
         let rest = self.allowed_mem.saturating_sub(held);
         if self.allowed_mem > RESERVED && rest <= RESERVED {
             // Nothing is left beside what is held.
@@ -58,7 +58,7 @@ impl Settings {
     }
 
     /// A plan beside so many bytes that are in memory already.
-    fn plan(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
+    pub fn plan(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
         self.session(held)?.plan(requests).map_err(|e| match e {
             Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice }) => {
                 let (reserved, allowed, least) = (reserved + held, allowed + held, least + held.div_ceil(1_000_000));
@@ -69,7 +69,7 @@ impl Settings {
     }
 
     /// Runs a plan. Meanwhile this thread waits with Python's lock released; it hands events to `watch` and notices Ctrl-C.
-    fn run(&self, py: Python<'_>, plan: Plan, options: &RunOptions, watch: Option<&Bound<'_, PyAny>>) -> Result<Report, Failure> {
+    pub fn run(&self, py: Python<'_>, plan: Plan, options: &RunOptions, watch: Option<&Bound<'_, PyAny>>) -> Result<Report, Failure> {
         let cancel = AtomicBool::new(false);
         let (send, receive) = channel::<Event>();
         let wanted = watch.is_some();
@@ -115,7 +115,7 @@ impl Settings {
 }
 
 /// A report as JSON.
-type Report = String;
+pub type Report = String;
 
 fn tell(py: Python<'_>, watch: &Bound<'_, PyAny>, event: &Event) -> PyResult<()> {
     let json = serde_json::to_string(event).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -146,8 +146,8 @@ pub fn default_workers() -> u64 {
     chunkwise::pipeline::default_workers()
 }
 
-/// Deletes what a computation has left in memory and in the work directory.
-struct Swept(Vec<Location>);
+/// Deletes, when it is dropped, what a computation has left in memory and in the work directory.
+pub struct Swept(pub Vec<Location>);
 
 impl Drop for Swept {
     fn drop(&mut self) {
