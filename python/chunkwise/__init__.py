@@ -26,7 +26,7 @@ complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
 #: Functions that are called in another way than the table says, or are no operation of it.
 _OTHERS = (
     "asarray astype broadcast_arrays broadcast_shapes can_cast concat e empty empty_like expand_dims finfo full full_like iinfo inf isdtype "
-    "matrix_transpose meshgrid moveaxis nan nansum nanprod newaxis ones ones_like pi reshape result_type size squeeze stack sum transpose unstack "
+    "matrix_transpose meshgrid moveaxis nan nansum nanprod newaxis ones ones_like pad pi reshape result_type size squeeze stack sum transpose unstack "
     "zeros zeros_like __array_namespace_info__"
 ).split()
 

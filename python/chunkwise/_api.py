@@ -11,7 +11,7 @@ import numpy as np
 
 from ._array import Array
 from ._inputs import from_array
-from ._namespace import DTYPES, call, dtype_name
+from ._namespace import DTYPES, TABLE, call, dtype_name
 
 newaxis = None
 pi, e, inf, nan = np.pi, np.e, np.inf, np.nan
@@ -207,6 +207,7 @@ def _folded(name: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "chunkwise"
+    function.__doc__ = TABLE[name]["about"]
     return function
 
 
@@ -214,6 +215,25 @@ sum = _folded("sum")
 prod_ = _folded("prod")
 nansum = _folded("nansum")
 nanprod = _folded("nanprod")
+
+
+def pad(
+    x: Array, pad_width: Any = None, mode: str = "constant", *, constant_values: Any = None, value: Any = 0, widths: Any = None
+) -> Array:
+    """With more elements before and after: a pair of numbers for each axis, as for ``np.pad``."""
+    width = np.asarray(widths if pad_width is None else pad_width)
+    pairs = np.broadcast_to(width, (x.ndim, 2)).tolist()
+    fill = np.asarray(value if constant_values is None else constant_values)
+    if mode != "constant" or fill.size == 1:
+        return call("pad", x, pairs, mode=mode, **({"value": fill.reshape(()).item()} if mode == "constant" else {}))
+    fills = np.broadcast_to(fill, (x.ndim, 2)).tolist()
+    for axis in range(x.ndim):
+        for end in (0, 1):
+            if n := pairs[axis][end]:
+                one = [[0, 0] for _ in range(x.ndim)]
+                one[axis][end] = n
+                x = call("pad", x, one, value=fills[axis][end])
+    return x
 
 
 class _Info:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import _chunkwise
+from ._operators import Operators
 
 if TYPE_CHECKING:
     from ._spec import Spec
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Chunks = tuple[tuple[int, ...], ...]
 
 
-class Array:
+class Array(Operators):
     """A lazy array: an expression with a dtype, a shape and chunks. Nothing is read until it is computed."""
 
     __slots__ = ("_lazy", "__weakref__")
@@ -296,63 +297,3 @@ def _entry(e: Any) -> Any:
         raise IndexError("an index is a whole number, a slice, None, an ellipsis, or a list of whole numbers or of one truth for each element")
     return values.tolist()
 
-
-def _binary(name: str, reflected: bool = False) -> Any:
-    def method(self: Array, other: Any) -> Any:
-        from ._namespace import call, is_operand
-
-        if not is_operand(other):
-            return NotImplemented
-        return call(name, other, self) if reflected else call(name, self, other)
-
-    return method
-
-
-def _unary(name: str) -> Any:
-    def method(self: Array) -> Array:
-        return self._call(name)
-
-    return method
-
-
-_BINARY = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-for _name, _operation in _BINARY.items():
-    setattr(Array, f"__{_name}__", _binary(_operation))
-    setattr(Array, f"__r{_name}__", _binary(_operation, reflected=True))
-_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-for _name, _operation in _COMPARISONS.items():
-    setattr(Array, f"__{_name}__", _binary(_operation))
-for _name, _operation in {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}.items():
-    setattr(Array, f"__{_name}__", _unary(_operation))
-
-
-def _reduction(name: str) -> Any:
-    def method(self: Array, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array:
-        import chunkwise
-
-        if "ddof" in options:
-            options["correction"] = options.pop("ddof")
-        result: Array = getattr(chunkwise, name)(self, axis=axis, keepdims=keepdims, **options)
-        return result
-
-    method.__name__ = name
-    method.__doc__ = f"As :func:`chunkwise.{name}`."
-    return method
-
-
-for _name in ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax"):
-    setattr(Array, _name, _reduction(_name))

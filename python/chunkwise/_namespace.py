@@ -33,7 +33,7 @@ def dtype_name(dtype: Any) -> str:
     """The name of a dtype that the engine has."""
     if isinstance(dtype, str) and dtype in DTYPES:
         return dtype
-    name = np.dtype(dtype).newbyteorder("=").name
+    name: str = np.dtype(dtype).newbyteorder("=").name
     if name not in DTYPES:
         raise TypeError(f"chunkwise has no dtype {name}; it has {', '.join(DTYPES)}")
     return name

@@ -84,9 +84,7 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs["correction"] = kwargs.pop("ddof")
     if "decimals" in kwargs and not kwargs["decimals"]:
         del kwargs["decimals"]
-    if func.__name__ == "pad" and "constant_values" in kwargs:
-        kwargs["value"] = kwargs.pop("constant_values")
-    no_value = np._NoValue  # type: ignore[attr-defined]
+    no_value = getattr(np, "_NoValue")  # noqa: B009
     kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
     return _shaped(func.__name__, found, list(args), kwargs)
 

@@ -84,7 +84,7 @@ def unwrapped(data: Any) -> Array:
     raise _NotRecognised
 
 
-class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):
+class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, unused-ignore]
     """What xarray asks of a library of chunked arrays."""
 
     array_cls: type[Array]

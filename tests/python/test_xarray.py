@@ -24,8 +24,15 @@ def loaded(winds: str) -> xr.Dataset:
     return xr.open_zarr(winds, chunks=None).load()
 
 
+def close(got: Any, wanted: Any) -> None:
+    """Equal but for the order of sums: NumPy adds float32 in float32, and the engine compensates."""
+    arrays = list(wanted.data_vars.values()) if isinstance(wanted, xr.Dataset) else [wanted]
+    largest = max((float(np.nanmax(np.abs(a.values), initial=0.0)) for a in arrays if a.dtype.kind == "f"), default=1.0)
+    xr.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6 * largest)
+
+
 def check(got: Any, wanted: Any) -> None:
-    xr.testing.assert_allclose(got, wanted, rtol=1e-5)
+    close(got, wanted)
     assert got.attrs == wanted.attrs
     for name in wanted.coords:
         assert got[name].attrs == wanted[name].attrs
@@ -47,7 +54,8 @@ CASES: dict[str, Callable[[xr.Dataset], Any]] = {
     "min and max": lambda d: d.uwnd.max("time") - d.uwnd.min("time"),
     "isel": lambda d: d.uwnd.isel(time=slice(3, 20, 2), lat=-1),
     "isel list": lambda d: d.uwnd.isel(time=[5, 1, 7]),
-    "sel": lambda d: d.uwnd.sel(lat=slice(40, -40), lon=100),
+    "sel": lambda d: d.uwnd.sel(lat=slice(-40, 40), lon=100),
+    "sel nothing": lambda d: d.uwnd.sel(lat=slice(40, -40)),
     "sel nearest": lambda d: d.uwnd.sel(lat=41.3, method="nearest"),
     "sel time": lambda d: d.uwnd.sel(time=d.time[5:9]),
     "anomaly": lambda d: d.uwnd - d.uwnd.mean("time"),
@@ -128,7 +136,7 @@ def test_decoding_stays_in_the_engine(packed: tuple[str, xr.Dataset]) -> None:
 def test_to_zarr(lazy: xr.Dataset, loaded: xr.Dataset, tmp_path: Path) -> None:
     url = str(tmp_path / "out.zarr")
     lazy.mean("time", keep_attrs=True).to_zarr(url)
-    xr.testing.assert_allclose(xr.open_zarr(url, chunks=None).load(), loaded.mean("time"), rtol=1e-5)
+    close(xr.open_zarr(url, chunks=None).load(), loaded.mean("time"))
     (lazy * 2).to_zarr(url, mode="w")
     xr.testing.assert_allclose(xr.open_zarr(url, chunks=None).load(), loaded * 2)
 

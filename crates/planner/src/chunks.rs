@@ -91,10 +91,10 @@ fn attempt(draft: &mut Draft, s: usize, by: &[usize], now: &mut Option<Price>, m
     good
 }
 
-/// The axis along which there are most chunks, the slowest of several, if there is more than one.
+/// The axis along which there are most chunks, the slowest of several, if there is more than one. An empty array has none at all.
 fn longest(grid: &ChunkGrid) -> Option<usize> {
     let counts = grid.counts();
-    (0..counts.len()).max_by_key(|&i| (counts[i], usize::MAX - i)).filter(|&i| counts[i] > 1)
+    (0..counts.len()).max_by_key(|&i| (counts[i], usize::MAX - i)).filter(|&i| counts[i] > 1 && !counts.contains(&0))
 }
 
 /// Doubles small chunks along one axis at a time.

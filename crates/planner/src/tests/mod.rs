@@ -149,6 +149,13 @@ fn chunks_that_nobody_asked_for() {
 }
 
 #[test]
+fn an_empty_output_has_no_chunks_to_join() {
+    let empty = stored("empty", DType::Float64, &[100, 0], &[10, 1]);
+    let request = Request { join: true, ..output("out", of(ElementOp::Negative, &[(&empty).into()]), None) };
+    after("chunks", GB, &[request], |_| String::new());
+}
+
+#[test]
 fn tasks_cover_many_small_chunks() {
     let small = stored("small", DType::Float32, &[10_000, 1000], &[10, 1000]);
     assert_snapshot!(after("tasks", 2 * GB, &[output("root", of(ElementOp::Sqrt, &[(&small).into()]), None)], printed::stages));
