@@ -21,7 +21,7 @@ pub struct Lazy {
 impl Lazy {
     /// Of the stores each is held once.
     pub fn new(array: Array, mut held: Vec<Arc<Held>>) -> Lazy {
-        held.sort_by_key(|h| Arc::as_ptr(h));
+        held.sort_by_key(Arc::as_ptr);
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));
         Lazy { array, held }
     }

@@ -40,8 +40,11 @@ impl Settings {
 
 impl Settings {
     pub fn session(&self, held: u64) -> Result<Session, Error> {
+        if self.allowed_mem <= RESERVED {
+            return Err(Error::Budget(self.allowed_mem));
+        }
         let rest = self.allowed_mem.saturating_sub(held);
-        if self.allowed_mem > RESERVED && rest <= RESERVED {
+        if rest <= RESERVED {
             // Nothing is left beside what is held.
             let least = (held + 2 * RESERVED).div_ceil(1_000_000);
             return Err(Error::Planner(PlannerError::Memory {
