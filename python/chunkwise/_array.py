@@ -235,6 +235,15 @@ class Array(Operators):
         """The array itself: it does not change."""
         return self
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("arrays of chunkwise cannot be pickled: they may read values that this process has in memory; store them with to_zarr")
+
     def map_blocks(self, *args: Any, **kwargs: Any) -> Array:
         """Functions of users do not run yet."""
         raise NotImplementedError(USER_FUNCTIONS)

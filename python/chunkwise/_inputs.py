@@ -94,9 +94,9 @@ def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spe
             enough=4 * nbytes,
         )
     folder = "memory:///chunkwise"
-    if nbytes > allowed // 8:
-        work_dir = os.fspath(used.work_dir) if used.work_dir is not None else _chunkwise.default_work_dir()
-        folder = os.path.join(work_dir, "inputs")
+    # Other processes do not see what is in the memory of this one.
+    if nbytes > allowed // 8 or not used._in_process():
+        folder = f"{used._work_dir().rstrip('/')}/inputs"
     values = np.ascontiguousarray(np.asarray(x[...] if not isinstance(x, np.ndarray) else x), dtype=dtype).reshape(shape)
     lengths = [max(axis, default=1) for axis in chunks]
     lazy = _chunkwise.held(values.reshape(-1).view(np.uint8), name, shape, [max(n, 1) for n in lengths], folder)

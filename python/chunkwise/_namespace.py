@@ -79,7 +79,7 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     """The operation of the table with this name."""
     name = _NAMES.get(name, name)
     entry = TABLE.get(name)
-    kwargs = {k: v for k, v in kwargs.items() if k not in _IGNORED}
+    kwargs = {k: v for k, v in kwargs.items() if k not in _IGNORED and not (k == "out" and v is None)}
     if entry is not None:
         if name not in _DTYPED and "dtype" in kwargs:
             dtype = kwargs.pop("dtype")

@@ -64,6 +64,8 @@ def _reduction(name: str) -> Any:
     def method(self: Any, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Any:
         import chunkwise
 
+        if options.pop("out", None) is not None:
+            raise TypeError("a lazy array cannot be written into an array with out=")
         if "ddof" in options:
             options["correction"] = options.pop("ddof")
         return getattr(chunkwise, name)(self, axis=axis, keepdims=keepdims, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,14 +36,30 @@ class Spec:
 
     def _settings(self) -> _chunkwise.Settings:
         memory = self.allowed_mem if self.allowed_mem is not None else 2_000_000_000
-        work_dir = os.fspath(self.work_dir) if self.work_dir is not None else _chunkwise.default_work_dir()
+        options = {name: _option(value) for name, value in self.executor_options.items()}
+        if self.executor == "processes" and "program" not in options:
+            options["program"] = _command()
         return _chunkwise.Settings(
             memory if isinstance(memory, int) else _chunkwise.parse_bytes(memory),
             self.workers or _chunkwise.default_workers(),
-            work_dir,
+            self._work_dir(),
             self.executor or "threads",
-            {name: _option(value) for name, value in self.executor_options.items()},
+            options,
         )
+
+    def _work_dir(self) -> str:
+        return os.fspath(self.work_dir) if self.work_dir is not None else _chunkwise.default_work_dir()
+
+    def _in_process(self) -> bool:
+        return (self.executor or "threads") == "threads"
+
+
+def _command() -> str:
+    """The command, which is the program of worker processes."""
+    found = shutil.which("chunkwise")
+    if found is None:
+        raise ValueError("worker processes run the command chunkwise, which is not on the PATH; name it: executor_options={'program': path}")
+    return found
 
 
 def _option(value: object) -> str:

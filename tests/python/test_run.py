@@ -158,6 +158,20 @@ def test_python_runs_while_the_engine_does(tmp_path: Path) -> None:
     assert ticks > 5
 
 
+def test_worker_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = os.environ.get("CHUNKWISE_BIN")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ValueError, match="program"):
+        cw.ones(3).compute(spec=cw.Spec(executor="processes"))
+    if not program:
+        pytest.skip("CHUNKWISE_BIN names no command")
+    with cw.config(executor="processes", executor_options={"program": program, "memory_limit": "none"}, work_dir=tmp_path / "shared"):
+        a = cw.from_array(np.arange(12.0), chunks=4)
+        assert (a + 1).sum().compute() == 78.0
+        a.to_zarr(tmp_path / "out.zarr")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out.zarr", mode="r")[:], np.arange(12.0))
+
+
 SCRIPT = """
 import signal, sys, threading, os, time
 sys.path.insert(0, {package!r})

@@ -175,7 +175,12 @@ pub fn compute(
 fn computed(py: Python<'_>, arrays: Vec<&Array>, settings: &Settings, watch: Option<&Bound<'_, PyAny>>) -> Result<Vec<Buffer>, Failure> {
     // In memory there are the results as they are stored beside what tasks use, and in the end beside the values themselves.
     let bytes = arrays.iter().fold(0u64, |sum, a| sum.saturating_add(volume(a.shape()).saturating_mul(a.dtype().size())));
-    let places = arrays.iter().map(|_| fresh("memory:///chunkwise", "result")).collect::<Result<Vec<_>, Error>>()?;
+    // Other processes do not see what is in the memory of this one.
+    let folder = match settings.executor {
+        Choice::Threads => "memory:///chunkwise".to_string(),
+        _ => Location::parse(&settings.work_dir, None).map_err(Error::from)?.join("results").as_str().to_string(),
+    };
+    let places = arrays.iter().map(|_| fresh(&folder, "result")).collect::<Result<Vec<_>, Error>>()?;
     let (plan, run_dir) = py.detach(|| -> Result<_, Error> {
         settings.session(bytes.saturating_add(stored_bytes(bytes)))?;
         let session = settings.session(0)?;
