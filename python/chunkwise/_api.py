@@ -190,7 +190,15 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 def _folded(name: str) -> Any:
     def function(
-        x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, dim: Any = None, skipna: bool | None = None, **options: Any
+        x: Array,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        dim: Any = None,
+        skipna: bool | None = None,
+        **options: Any,
     ) -> Array:
         axis = dim if axis is None else axis
         if isinstance(axis, (tuple, list)) and not axis:

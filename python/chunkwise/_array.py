@@ -242,7 +242,9 @@ class Array(Operators):
         return self
 
     def __reduce__(self) -> Any:
-        raise TypeError("arrays of chunkwise cannot be pickled: they may read values that this process has in memory; store them with to_zarr")
+        raise TypeError(
+            "arrays of chunkwise cannot be pickled: they may read values that this process has in memory; store them with to_zarr"
+        )
 
     def map_blocks(self, *args: Any, **kwargs: Any) -> Array:
         """Functions of users do not run yet."""
@@ -278,9 +280,7 @@ class Array(Operators):
 
 
 #: What is said where a function of the user would have to run.
-USER_FUNCTIONS = (
-    "functions of Python do not run in chunkwise yet: write it with operations of chunkwise, which run in the engine, or compute the array first"
-)
+USER_FUNCTIONS = "functions of Python do not run in chunkwise yet: write it with operations of chunkwise, which run in the engine, or compute the array first"
 
 
 def _entry(e: Any) -> Any:
@@ -303,6 +303,7 @@ def _entry(e: Any) -> Any:
     if values.size == 0 and values.ndim == 1:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu" or values.ndim != 1:
-        raise IndexError("an index is a whole number, a slice, None, an ellipsis, or a list of whole numbers or of one truth for each element")
+        raise IndexError(
+            "an index is a whole number, a slice, None, an ellipsis, or a list of whole numbers or of one truth for each element"
+        )
     return values.tolist()
-

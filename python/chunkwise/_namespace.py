@@ -58,7 +58,9 @@ def lowered(x: Any) -> Any:
         return type(x).__mro__[-2](x)
     if hasattr(x, "__index__"):
         return x.__index__()
-    raise TypeError(f"{type(x).__name__} is nothing that chunkwise computes with; from_array() makes arrays of what has a shape and a dtype")
+    raise TypeError(
+        f"{type(x).__name__} is nothing that chunkwise computes with; from_array() makes arrays of what has a shape and a dtype"
+    )
 
 
 def _plain(x: Any) -> Any:

@@ -28,7 +28,15 @@ _UFUNCS = {
     "arccosh": "acosh",
     "arctanh": "atanh",
 }
-_FUNCTIONS = {"concatenate": "concat", "amin": "min", "amax": "max", "around": "round", "real": "real", "imag": "imag", "transpose": "transpose"}
+_FUNCTIONS = {
+    "concatenate": "concat",
+    "amin": "min",
+    "amax": "max",
+    "around": "round",
+    "real": "real",
+    "imag": "imag",
+    "transpose": "transpose",
+}
 #: Functions of NumPy that only look at shapes and dtypes.
 _METADATA = {np.ndim: lambda a: a.ndim, np.shape: lambda a: a.shape, np.size: lambda a: a.size}
 

@@ -58,7 +58,9 @@ def _command() -> str:
     """The command, which is the program of worker processes."""
     found = shutil.which("chunkwise")
     if found is None:
-        raise ValueError("worker processes run the command chunkwise, which is not on the PATH; name it: executor_options={'program': path}")
+        raise ValueError(
+            "worker processes run the command chunkwise, which is not on the PATH; name it: executor_options={'program': path}"
+        )
     return found
 
 
@@ -76,9 +78,7 @@ def _environment() -> Spec:
     workers = get("CHUNKWISE_WORKERS")
     if workers is not None and not workers.isdecimal():
         raise ValueError(f"CHUNKWISE_WORKERS must be a number, not {workers!r}")
-    return Spec(
-        get("CHUNKWISE_WORK_DIR"), get("CHUNKWISE_ALLOWED_MEM"), int(workers) if workers else None, get("CHUNKWISE_EXECUTOR")
-    )
+    return Spec(get("CHUNKWISE_WORK_DIR"), get("CHUNKWISE_ALLOWED_MEM"), int(workers) if workers else None, get("CHUNKWISE_EXECUTOR"))
 
 
 def _over(base: Spec, top: Spec | None) -> Spec:

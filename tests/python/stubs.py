@@ -132,7 +132,9 @@ def stub() -> str:
 def operators() -> str:
     """The stub of operators and methods."""
     both = [f"__{side}{n}__" for n in _operators.BINARY for side in ("", "r")]
-    out = '"""Made by CHUNKWISE_WRITE=1 pytest tests/python/test_generated.py."""\n\nfrom typing import Any\n\nfrom ._array import Array\n\n'
+    out = (
+        '"""Made by CHUNKWISE_WRITE=1 pytest tests/python/test_generated.py."""\n\nfrom typing import Any\n\nfrom ._array import Array\n\n'
+    )
     for name in ("BINARY", "COMPARISONS", "UNARY", "METHODS"):
         out += f"{name}: dict[str, str]\n"
     out += "REDUCTIONS: tuple[str, ...]\nPROPERTIES: tuple[str, ...]\n\nclass Operators:\n"
@@ -140,7 +142,9 @@ def operators() -> str:
         ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
         out += f"    def {name}(self, other: Any, /) -> Array: ...{ignored}\n"
     out += "".join(f"    def __{n}__(self) -> Array: ...\n" for n in _operators.UNARY)
-    out += "".join(f"    def {n}(self, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array: ...\n" for n in _operators.REDUCTIONS)
+    out += "".join(
+        f"    def {n}(self, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array: ...\n" for n in _operators.REDUCTIONS
+    )
     out += "".join(f"    def {n}(self, *args: Any, **options: Any) -> Array: ...\n" for n in _operators.METHODS)
     return out + "".join(f"    @property\n    def {n}(self) -> Array: ...\n" for n in _operators.PROPERTIES)
 

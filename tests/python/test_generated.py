@@ -44,7 +44,9 @@ def test_types(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("\n".join(code for code in examples() if "xarray" not in code))
     command = [sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(PACKAGE / "chunkwise"), str(program)]
-    done = subprocess.run([*command, "--cache-dir", os.devnull], capture_output=True, text=True, cwd=PACKAGE, env={**os.environ, "MYPYPATH": str(PACKAGE)})
+    done = subprocess.run(
+        [*command, "--cache-dir", os.devnull], capture_output=True, text=True, cwd=PACKAGE, env={**os.environ, "MYPYPATH": str(PACKAGE)}
+    )
     assert done.returncode == 0, done.stdout[-4000:]
 
 
