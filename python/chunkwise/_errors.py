@@ -4,7 +4,7 @@
 class MemoryLimitError(MemoryError):
     """The allowed memory is too small for a computation. Nothing was read.
 
-    All numbers are bytes. ``enough`` is a budget with which a plan was made: ``Spec(allowed_mem=error.enough)`` works.
+    All numbers are bytes. ``enough`` is a budget that would do: ``Spec(allowed_mem=error.enough)``.
     """
 
     def __init__(

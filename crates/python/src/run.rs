@@ -160,6 +160,18 @@ impl Drop for Swept {
     }
 }
 
+/// An error that names too small a budget as the least that would do, with one for which there is a plan.
+fn with_enough<T>(settings: &Settings, mut error: Error, attempt: &impl Fn(&Settings) -> Result<T, Error>) -> Error {
+    for _ in 0..8 {
+        let Error::Planner(PlannerError::Memory { least, .. }) = &mut error else { break };
+        match attempt(&Settings { allowed_mem: least.saturating_mul(1_000_000), ..settings.clone() }) {
+            Err(Error::Planner(PlannerError::Memory { least: more, .. })) if more > *least => *least = more,
+            _ => break,
+        }
+    }
+    error
+}
+
 /// The values of arrays, all of one run.
 #[pyfunction]
 #[pyo3(signature = (arrays, settings, watch = None))]
@@ -181,14 +193,15 @@ fn computed(py: Python<'_>, arrays: Vec<&Array>, settings: &Settings, watch: Opt
         _ => Location::parse(&settings.work_dir, None).map_err(Error::from)?.join("results").as_str().to_string(),
     };
     let places = arrays.iter().map(|_| fresh(&folder, "result")).collect::<Result<Vec<_>, Error>>()?;
-    let (plan, run_dir) = py.detach(|| -> Result<_, Error> {
+    let attempt = |settings: &Settings| -> Result<(Plan, Location), Error> {
         settings.session(bytes.saturating_add(stored_bytes(bytes)))?;
         let session = settings.session(0)?;
         let each = arrays.iter().zip(&places).map(|(a, at)| session.request(at.as_str(), a));
         let plan = settings.plan(stored_bytes(bytes), &each.collect::<Result<Vec<_>, _>>()?)?;
         let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
         Ok((plan, run_dir))
-    })?;
+    };
+    let (plan, run_dir) = py.detach(|| attempt(settings).map_err(|e| with_enough(settings, e, &attempt)))?;
     let swept = Swept(places.iter().cloned().chain([run_dir]).collect());
     settings.run(py, plan, &RunOptions::default(), watch)?;
     let buffers = py.detach(|| {
