@@ -28,7 +28,7 @@ fn main() -> Result<(), Error> {
     print!("{}", report::table(&plan));
 
     let options = RunOptions { overwrite: true, ..RunOptions::default() };
-    let done = Session::run(plan, None, &options, &AtomicBool::new(false), &mut |_| {})?;
+    let done = session.run(plan, None, &options, &AtomicBool::new(false), &mut |_| {})?;
     println!("wrote {} in {:.1} s", done.outputs.join(" and "), done.seconds);
     Ok(())
 }

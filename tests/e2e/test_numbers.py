@@ -71,6 +71,8 @@ REFUSED = [
     ("arange(0, 3j)", ["complex"]),
     ("arange(0, 2**65, 2**63)", ["uint64"]),
     ("linspace(0, 1, 2.5)", ["num"]),
+    ("roll(u, 1.5)", ["shift"]),
+    ("zeros([2, 1.5])", ["shape"]),
     ("random([3], seed=-1)", ["seed"]),
     ("random([3], dtype=\"int32\")", ["int32"]),
     ("i ** -1", ["negative integer powers", "-1.0"]),

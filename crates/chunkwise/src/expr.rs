@@ -7,7 +7,7 @@ use chunkwise_executor::{RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp};
 use chunkwise_ops::table::{self, Arguments, Context};
 use chunkwise_ops::{Array, CallError, OpError, Value, index, qr};
-use chunkwise_storage::{ArrayIo, Location, Store, open_array};
+use chunkwise_storage::{ArrayIo, Location, open_array};
 use chunkwise_types::{ByteSize, DType, Region, Scalar};
 use std::ops;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -196,7 +196,8 @@ fn axis(a: &Array, dim: &str) -> Result<usize, OpError> {
 
 impl Expr {
     /// A stored array, by path or URL, unpacked by the CF conventions: scaled, shifted, NaN where missing. A relative path is relative to the
-    /// current folder.
+    /// current folder. It is opened with stores and connections of its own; [`Session::open`] uses those of a session, with their options
+    /// and `memory:` arrays.
     pub fn open(url: &str) -> Result<Expr, Error> {
         Ok(decode_cf(&open(url, None)?)?.into())
     }
@@ -331,7 +332,8 @@ impl Expr {
     /// Computes the values. For results that fit into the memory of the session; write larger ones with [`Expr::write`].
     ///
     /// # Errors
-    /// As of any run, and if `T` is not the dtype of the result.
+    /// As of any run, and if `T` is not the dtype of the result. In a runtime that is restricted, `memory:///chunkwise` must be among the
+    /// prefixes, because the result is held there.
     pub fn compute<T: BlockElement>(&self, session: &Session) -> Result<ndarray::ArrayD<T>, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let array = self.array()?;
@@ -355,20 +357,21 @@ impl Expr {
         // A store of its own, not one of a group: results of one process have nothing to do with each other.
         let url = format!("memory:///chunkwise/result-{}-{}.zarr", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let location = Location::parse(&url, None)?;
+        let stores = session.runtime().stores();
         let mut run_dir = None;
         let mut run = || -> Result<Block, Error> {
             let plan = session.plan_beside(stored_bytes(bytes), &[session.request(&url, &array)?])?;
             run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
-            Session::run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
-            let meta = open_array(&location)?;
-            let (io, region) = (ArrayIo::new(&location, &meta)?, Region::full(&meta.shape));
+            session.run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
+            let meta = open_array(stores, &location)?;
+            let (io, region) = (ArrayIo::new(stores, &location, &meta)?, Region::full(&meta.shape));
             Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| io.read_region(&region, out).map(|_| ()))?)
         };
         let result = run();
         // The run and the stored form are not needed again.
-        Store::open(&location)?.delete_prefix("")?;
+        stores.open(&location)?.delete_prefix("")?;
         if let Some(dir) = run_dir {
-            Store::open(&dir)?.delete_prefix("")?;
+            stores.open(&dir)?.delete_prefix("")?;
         }
         let block = result?;
         let values = T::unwrap(&block).ok_or_else(|| Error::Other(format!("the result was stored as {}", block.dtype())))?;
@@ -386,13 +389,13 @@ impl Expr {
     /// let target = folder.join("mean.zarr/u").display().to_string();
     /// let report = u.mean(&["time"]).write(&session, &target)?;
     /// assert_eq!(report.outputs.len(), 1);
-    /// assert_eq!(Expr::open(&target)?.array()?.dims(), [Some("lat".into()), Some("lon".into())]);
-    /// assert!(chunkwise::verify_store(&chunkwise::storage::Location::parse(&target, None)?)?.problems.is_empty());
+    /// assert_eq!(session.open(&target)?.array()?.dims(), [Some("lat".into()), Some("lon".into())]);
+    /// assert!(chunkwise::verify_store(session.runtime().stores(), &chunkwise::storage::Location::parse(&target, None)?)?.problems.is_empty());
     /// # std::fs::remove_dir_all(folder).ok();
     /// # Ok::<(), chunkwise::Error>(())
     /// ```
     pub fn write(&self, session: &Session, url: &str) -> Result<RunReport, Error> {
         let plan = session.plan(&[session.request(url, &self.array()?)?])?;
-        Session::run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})
+        session.run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})
     }
 }

@@ -4,7 +4,7 @@ use crate::open::{Opener, decode_cf};
 use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, Definition, Value};
 use chunkwise_pipeline::Document;
-use chunkwise_storage::{Location, StorageError};
+use chunkwise_storage::{Location, StorageError, Stores};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
 
@@ -60,8 +60,8 @@ fn near(written: &str, place: &Location) -> Option<String> {
 
 impl Inputs {
     /// Opens the inputs of a file.
-    pub fn open(doc: &Document, base: &Path) -> Result<Inputs, LoadError> {
-        let mut opener = Opener::default();
+    pub fn open(stores: &Stores, doc: &Document, base: &Path) -> Result<Inputs, LoadError> {
+        let mut opener = Opener::new(stores);
         let mut out = Inputs { values: Vec::new(), arrays: Vec::new(), places: Vec::new(), notes: Vec::new(), packed: Vec::new() };
         for input in &doc.inputs {
             let decode = input.decode_cf.or(doc.spec.decode_cf).unwrap_or(true);

@@ -25,6 +25,7 @@ mod inputs;
 mod open;
 mod outputs;
 pub mod pipeline;
+mod runtime;
 mod session;
 mod verify;
 
@@ -42,5 +43,6 @@ pub use chunkwise_types as types;
 pub use chunkwise_types::{ByteSize, DType};
 pub use expr::{Expr, Term};
 pub use open::{decode_cf, open};
+pub use runtime::Runtime;
 pub use session::{Error, PLANNING, RESERVED, Session, limit_allocator};
 pub use verify::{VerifyReport, verify_plan, verify_store};

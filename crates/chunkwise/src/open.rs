@@ -4,13 +4,13 @@ use crate::Error;
 use chunkwise_executor::groups::read_coord;
 use chunkwise_ops::coords::Coords;
 use chunkwise_ops::{Array, Coord, Dataset, Definition, Source, cf};
-use chunkwise_storage::{ArrayMeta, Location, NodeKind, StorageError, check_allowed, list_tree, open_array};
+use chunkwise_storage::{ArrayMeta, Location, NodeKind, StorageError, Stores, list_tree, open_array};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Opens a Zarr array (v2 or v3) by URL or path; relative paths are relative to `base`, or to the current folder without it. Values are as they are
-/// stored; see [`decode_cf`].
+/// stored; see [`decode_cf`]. For stores with options or rights of their own, see [`crate::Runtime::open`].
 ///
 /// ```
 /// let winds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data");
@@ -20,12 +20,16 @@ use std::sync::Arc;
 /// # Ok::<(), chunkwise::Error>(())
 /// ```
 pub fn open(url: &str, base: Option<&Path>) -> Result<Array, Error> {
-    Opener::default().array(&Location::parse(url, base)?)
+    open_in(&Stores::from_env(), url, base)
+}
+
+pub(crate) fn open_in(stores: &Stores, url: &str, base: Option<&Path>) -> Result<Array, Error> {
+    Opener::new(stores).array(&Location::parse(url, base)?)
 }
 
 /// Opens arrays and groups, and reads each coordinate once.
-#[derive(Default)]
 pub(crate) struct Opener {
+    stores: Stores,
     /// By URL; `None` if there is none.
     known: HashMap<String, Option<Arc<Coord>>>,
     /// What is left out, and why.
@@ -45,9 +49,13 @@ fn is_key(name: &str) -> bool {
 }
 
 impl Opener {
+    pub fn new(stores: &Stores) -> Opener {
+        Opener { stores: stores.clone(), known: HashMap::new(), notes: Vec::new() }
+    }
+
     /// A stored array with its coordinates.
     pub fn array(&mut self, location: &Location) -> Result<Array, Error> {
-        let meta = open_array(location)?;
+        let meta = open_array(&self.stores, location)?;
         self.lazy(location, meta, &[])
     }
 
@@ -62,7 +70,7 @@ impl Opener {
         let indices = names.len();
         names.extend(["coordinates", "grid_mapping"].iter().flat_map(|k| listed(&attributes, k)));
         names.extend(more.iter().cloned());
-        let group = location.parent().filter(|g| check_allowed(g).is_ok() && !location.name().ends_with(".zarr"));
+        let group = location.parent().filter(|g| self.stores.check_allowed(g).is_ok() && !location.name().ends_with(".zarr"));
         let mut coords: Coords = Vec::new();
         for (i, name) in names.iter().enumerate() {
             let Some(group) = &group else { break };
@@ -93,11 +101,11 @@ impl Opener {
         }
         // An array may have the name of a dimension and be none of its labels: only what can be an index is read.
         let labels = |m: ArrayMeta| m.dimension_names.is_some_and(|d| d.len() == 1 && d[0].as_deref() == Some(at.name()));
-        if index && open_array(at).is_ok_and(|m| !labels(m)) {
+        if index && open_array(&self.stores, at).is_ok_and(|m| !labels(m)) {
             self.known.insert(at.as_str().into(), None);
             return Ok(None);
         }
-        let found = match read_coord(at) {
+        let found = match read_coord(&self.stores, at) {
             Ok(c) => c.filter(|c| !index || c.is_index()).map(Arc::new),
             Err(StorageError::NotFound { .. }) => None,
             Err(e @ (StorageError::Unsupported { .. } | StorageError::Metadata { .. } | StorageError::PermissionDenied { .. })) => {
@@ -112,7 +120,7 @@ impl Opener {
 
     /// The arrays of a group. `decode` unpacks them by the CF conventions.
     pub fn dataset(&mut self, location: &Location, decode: bool) -> Result<(Dataset, Vec<(Array, Array)>), Error> {
-        let nodes = list_tree(location)?;
+        let nodes = list_tree(&self.stores, location)?;
         let mut attributes = serde_json::Map::new();
         let mut arrays = Vec::new();
         let mut out = Dataset::default();

@@ -6,7 +6,7 @@ use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, Value, cf};
 use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned};
 use chunkwise_planner::Request;
-use chunkwise_storage::{Location, Near, Place};
+use chunkwise_storage::{Location, Near, Place, Stores};
 use chunkwise_types::DTypeKind;
 use std::path::Path;
 
@@ -186,14 +186,14 @@ fn request(
 }
 
 /// Refuses outputs that are, hold or lie in an input or another output, by whatever names.
-pub(crate) fn apart(doc: &Document, requests: &[Placed], inputs: &Inputs) -> Result<(), LoadError> {
+pub(crate) fn apart(stores: &Stores, doc: &Document, requests: &[Placed], inputs: &Inputs) -> Result<(), LoadError> {
     // A store in which nothing is read is opened when the run starts, and compared there.
     let open = inputs.places.iter().any(Location::is_remote);
     let place = |at: &Location| {
-        let found = if at.is_remote() && !open { None } else { Place::of(at).ok() };
+        let found = if at.is_remote() && !open { None } else { Place::of(stores, at).ok() };
         found.unwrap_or_else(|| Place::by_name(at))
     };
-    let of = |at: &Location| Place::of_array(at).unwrap_or_else(|_| vec![Place::by_name(at)]);
+    let of = |at: &Location| Place::of_array(stores, at).unwrap_or_else(|_| vec![Place::by_name(at)]);
     // An input may have two places.
     let (names, read): (Vec<&Location>, Vec<Place>) = inputs.places.iter().flat_map(|at| of(at).into_iter().map(move |p| (at, p))).unzip();
     let urls = requests.iter().map(|(r, _)| Location::parse(&r.url, None)).collect::<Result<Vec<_>, _>>()?;

@@ -1,7 +1,7 @@
 //! Pipeline files: from the text to a plan, and from a finished run to stores that xarray opens.
 
 use crate::inputs::Inputs;
-use crate::{Error, Session, outputs};
+use crate::{Error, Runtime, Session, outputs};
 pub use chunkwise_executor::EXECUTORS;
 use chunkwise_executor::no_executor;
 use chunkwise_ops::align::Join;
@@ -11,7 +11,7 @@ pub use chunkwise_pipeline::PipelineError;
 use chunkwise_pipeline::{BuildError, Document, Expr, Format, ParameterValue, Scope, TextMap, build_expr, named_constant, parse_document};
 use chunkwise_plan::{Codec, Plan};
 use chunkwise_planner::{Fusion, Request};
-use chunkwise_storage::{Location, Store};
+use chunkwise_storage::{Location, Stores};
 use chunkwise_types::Scalar;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -91,7 +91,7 @@ const DEFAULT_MEM: u64 = 2_000_000_000;
 ///
 /// # Errors
 /// When there is no such file, or it cannot be read.
-pub fn read_text(path: &Path) -> Result<String, Error> {
+pub fn read_text(stores: &Stores, path: &Path) -> Result<String, Error> {
     let bad = |e: &dyn std::fmt::Display| Error::Other(format!("cannot read '{}': {e}", path.display()));
     let Some(url) = path.to_str().filter(|p| p.contains("://")) else {
         if path.is_dir() {
@@ -107,25 +107,25 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     };
     let location = Location::parse(url, None)?;
     let folder = location.parent().ok_or_else(|| bad(&"it is no file"))?;
-    let data = Store::open(&folder)?.get(location.name())?.ok_or_else(|| bad(&"there is no such object"))?;
+    let data = stores.open(&folder)?.get(location.name())?.ok_or_else(|| bad(&"there is no such object"))?;
     String::from_utf8(data.into()).map_err(|_| bad(&"it is not text"))
 }
 
-/// Loads a pipeline file.
-pub fn load(path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
-    load_text(&read_text(path)?, path, overrides)
+/// Loads a pipeline file, to be run in a runtime.
+pub fn load(runtime: &Runtime, path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
+    load_text(runtime, &read_text(runtime.stores(), path)?, path, overrides)
 }
 
 /// Loads a pipeline whose text is known. `path` says what relative names are relative to (its folder), how the text is written (YAML unless its
 /// ending is another one), and what messages call it.
-pub fn load_text(text: &str, path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
+pub fn load_text(runtime: &Runtime, text: &str, path: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
     let name = path.display().to_string();
     let inner = || -> Result<Pipeline, LoadError> {
         let mut doc = parse_document(text, Format::from_path(path).unwrap_or(Format::Yaml))?;
         for (n, v) in &overrides.set {
             doc.set_parameter(n, v)?;
         }
-        build(&doc, path.parent().unwrap_or(Path::new(".")), overrides)
+        build(runtime, &doc, path.parent().unwrap_or(Path::new(".")), overrides)
     };
     inner().map_err(|e| match e {
         LoadError::Pipeline(p) => LoadError::Pipeline(p.named(&name)),
@@ -133,10 +133,10 @@ pub fn load_text(text: &str, path: &Path, overrides: &Overrides) -> Result<Pipel
     })
 }
 
-fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
+fn build(runtime: &Runtime, doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline, LoadError> {
     let base = if base.as_os_str().is_empty() { Path::new(".") } else { base };
     // Before anything is opened.
-    chunkwise_storage::configure(&doc.spec.storage)?;
+    runtime.stores().configure(&doc.spec.storage)?;
     let mut values: HashMap<String, Value> = HashMap::new();
     for p in &doc.parameters {
         let v = match &p.value.value {
@@ -147,7 +147,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         };
         values.insert(p.name.value.clone(), v);
     }
-    let mut inputs = Inputs::open(doc, base)?;
+    let mut inputs = Inputs::open(runtime.stores(), doc, base)?;
     values.extend(inputs.values.iter().map(|(n, v)| (n.clone(), v.clone())));
     let join = match &doc.spec.join {
         None => Join::Exact,
@@ -179,7 +179,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         }
         requests.extend(outputs::requests(doc, output, value, base, &inputs)?);
     }
-    outputs::apart(doc, &requests, &inputs)?;
+    outputs::apart(runtime.stores(), doc, &requests, &inputs)?;
     let used = doc.arrays.iter().map(|a| &a.expr).chain(doc.outputs.iter().map(|o| &o.expr));
     let used: BTreeSet<&str> = used.flat_map(|expr| expr.names().into_iter().map(|(name, _)| name)).collect();
     let other = used.iter().filter(|name| values.contains_key(**name)).filter_map(|name| Some((name, named_constant(name)?)));
@@ -211,7 +211,7 @@ fn build(doc: &Document, base: &Path, overrides: &Overrides) -> Result<Pipeline,
         (None, None) if overrides.default_work_dir.is_some() => overrides.default_work_dir.clone().unwrap_or_default(),
         (None, None) => chunkwise_storage::default_work_dir().display().to_string(),
     };
-    let session = Session::new(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
+    let session = runtime.session(allowed, workers, &work_dir)?.with_fusion(fusion).with_storage(doc.spec.storage.clone())?;
     Ok(Pipeline { requests, session, executor, definitions: definitions(doc), notes: inputs.notes })
 }
 

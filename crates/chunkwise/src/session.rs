@@ -1,6 +1,7 @@
 //! Planning and running inside one budget.
 
-use chunkwise_executor::{Choice, Driver, Event, RunOptions, RunReport};
+use crate::{Expr, Runtime};
+use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit};
@@ -49,6 +50,7 @@ pub enum Error {
 /// A memory budget, a number of workers and a work directory.
 #[derive(Debug, Clone)]
 pub struct Session {
+    runtime: Runtime,
     spec: PlanSpec,
     fusion: Fusion,
     planning: Duration,
@@ -58,14 +60,18 @@ pub struct Session {
 pub const PLANNING: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).
+    /// A session in a runtime of its own. `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).
     pub fn new(allowed_mem: u64, workers: u64, work_dir: &str) -> Result<Session, Error> {
+        Runtime::new().session(allowed_mem, workers, work_dir)
+    }
+
+    pub(crate) fn in_runtime(runtime: Runtime, allowed_mem: u64, workers: u64, work_dir: &str) -> Result<Session, Error> {
         let work_dir = Location::parse(work_dir, None)?.as_str().to_string();
         if allowed_mem <= RESERVED {
             return Err(Error::Budget(allowed_mem));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
-        Ok(Session { spec, fusion: Fusion::On, planning: PLANNING })
+        Ok(Session { runtime, spec, fusion: Fusion::On, planning: PLANNING })
     }
 
     /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
@@ -79,15 +85,36 @@ impl Session {
         Session { planning, ..self }
     }
 
-    /// Says how object stores are reached, by URL prefix: in this process from now on, and in every plan that is made. The
-    /// endpoints, profiles and accounts that a program names here are allowed in the process ([`chunkwise_storage::allow`]).
+    /// Says how object stores are reached, by URL prefix: in the runtime of this session from now on, and in every plan that is made. The
+    /// endpoints, profiles and accounts that a program names here are allowed in the runtime ([`chunkwise_storage::Stores::allow`]).
     ///
     /// # Errors
     /// When options contradict their prefix.
     pub fn with_storage(mut self, storage: BTreeMap<String, StoreOptions>) -> Result<Session, Error> {
-        chunkwise_storage::configure_by_program(&storage)?;
+        self.runtime.stores().configure_by_program(&storage)?;
         self.spec.storage = storage;
         Ok(self)
+    }
+
+    /// The runtime that it is in.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// A stored array, with the stores of this session: [`Runtime::open`].
+    ///
+    /// # Errors
+    /// When there is no such array, or it cannot be opened.
+    pub fn open(&self, url: &str) -> Result<Expr, Error> {
+        self.runtime.open(url)
+    }
+
+    /// A stored array with its values as they are stored.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_stored(&self, url: &str) -> Result<Expr, Error> {
+        self.runtime.open_stored(url)
     }
 
     /// An output with the default encoding.
@@ -149,33 +176,14 @@ impl Session {
     /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
     /// results, so a run can be resumed with another.
     pub fn run(
+        &self,
         plan: Plan,
         threads: Option<usize>,
         options: &RunOptions,
         cancel: &AtomicBool,
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
-        Session::run_on(&Choice::Threads, plan, threads, options, cancel, events)
-    }
-
-    /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the
-    /// plan or the results, so a run can be resumed on another executor.
-    pub fn run_on(
-        choice: &Choice,
-        plan: Plan,
-        workers: Option<usize>,
-        options: &RunOptions,
-        cancel: &AtomicBool,
-        events: &mut dyn FnMut(&Event),
-    ) -> Result<RunReport, Error> {
-        limit_allocator();
-        let (context, mut executor) = choice.open(plan, workers)?;
-        let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
-        // No worker outlives the run, whatever comes after it.
-        drop(executor);
-        let report = report?;
-        Driver::sweep(&context, &report)?;
-        Ok(report)
+        self.runtime.run_on(&Choice::Threads, plan, threads, options, cancel, events)
     }
 }
 
@@ -195,7 +203,6 @@ pub fn limit_allocator() {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::Expr;
 
     #[test]
     fn what_is_held_is_in_the_budget_of_a_plan() {

@@ -3,7 +3,7 @@
 use crate::Error;
 use chunkwise_executor::checksums;
 use chunkwise_executor::groups::MAX_COORDINATE;
-use chunkwise_storage::{ArrayIo, Location, NodeKind, StorageError, Store, TreeNode, list_tree, text_chunks};
+use chunkwise_storage::{ArrayIo, Location, NodeKind, StorageError, Stores, TreeNode, list_tree, text_chunks};
 use chunkwise_types::unravel;
 use std::collections::BTreeMap;
 
@@ -106,10 +106,10 @@ fn verify(io: &ArrayIo, url: &str, expected: &dyn Fn(&str, &[u64]) -> Expected, 
 }
 
 /// Folders of a group that hold objects but no metadata: outputs of a run that has not ended.
-fn unfinished(root: &Location, nodes: &[TreeNode], out: &mut VerifyReport) -> Result<(), Error> {
+fn unfinished(stores: &Stores, root: &Location, nodes: &[TreeNode], out: &mut VerifyReport) -> Result<(), Error> {
     for group in nodes.iter().filter(|n| matches!(n.kind, NodeKind::Group(_))) {
         let at = root.join(&group.path);
-        let store = Store::open(&at)?;
+        let store = stores.open(&at)?;
         if !store.can_list() {
             return Ok(());
         }
@@ -124,23 +124,23 @@ fn unfinished(root: &Location, nodes: &[TreeNode], out: &mut VerifyReport) -> Re
 }
 
 /// Verifies every array of a store by reading and decoding every chunk, against the checksums that lie beside it where there are any.
-pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
+pub fn verify_store(stores: &Stores, location: &Location) -> Result<VerifyReport, Error> {
     let mut out = VerifyReport::default();
-    let nodes = list_tree(location)?;
-    unfinished(location, &nodes, &mut out)?;
+    let nodes = list_tree(stores, location)?;
+    unfinished(stores, location, &nodes, &mut out)?;
     for node in nodes {
         let at = location.join(&node.path);
         let NodeKind::Array(array) = node.kind else { continue };
         // Coordinates may be texts, which no array that is computed with holds.
-        let texts = if array.is_err() { text_chunks(&at, MAX_COORDINATE)? } else { None };
-        let known = checksums::read(&at)?;
+        let texts = if array.is_err() { text_chunks(stores, &at, MAX_COORDINATE)? } else { None };
+        let known = checksums::read(stores, &at)?;
         let expected = |key: &str, _: &[u64]| match &known {
             None => Expected::Unknown,
             Some(k) => k.get(key).map_or(Expected::Unlisted, |h| Expected::Hash(*h, None)),
         };
         let chunks = match (array, texts) {
             (Ok(meta), _) => {
-                verify(&ArrayIo::new(&at, &meta)?, &at.to_string(), &expected, &mut out)?;
+                verify(&ArrayIo::new(stores, &at, &meta)?, &at.to_string(), &expected, &mut out)?;
                 meta.grid.count()
             }
             (Err(_), Some(chunks)) => {
@@ -161,13 +161,13 @@ pub fn verify_store(location: &Location) -> Result<VerifyReport, Error> {
 }
 
 /// Verifies the outputs of a run against the checksums that its tasks reported.
-pub fn verify_plan(run_dir: &Location) -> Result<VerifyReport, Error> {
-    let store = Store::open(run_dir)?;
+pub fn verify_plan(stores: &Stores, run_dir: &Location) -> Result<VerifyReport, Error> {
+    let store = stores.open(run_dir)?;
     let text =
         store.get("plan.json")?.ok_or_else(|| Error::Other(format!("'{run_dir}' is not the folder of a run: it has no plan.json")))?;
     let plan = chunkwise_plan::Plan::from_json(&String::from_utf8_lossy(&text))?;
-    let context = chunkwise_task::TaskContext::open(plan)?;
-    let reports = chunkwise_executor::read_reports(run_dir)?;
+    let context = chunkwise_task::TaskContext::open(stores, plan)?;
+    let reports = chunkwise_executor::read_reports(stores, run_dir)?;
     let mut out = VerifyReport::default();
     for (name, array) in &context.plan.arrays {
         if array.role == chunkwise_plan::ArrayRole::Output {

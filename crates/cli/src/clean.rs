@@ -5,7 +5,7 @@ use crate::out::outln;
 use chunkwise::ByteSize;
 use chunkwise::executor::RunError;
 use chunkwise::executor::run_folder::{FolderKind, clean as clean_run, kind};
-use chunkwise::storage::{Location, Store};
+use chunkwise::storage::{Location, Stores};
 use miette::Report;
 use serde_json::json;
 
@@ -18,11 +18,11 @@ struct Found {
     unmarked: Vec<String>,
 }
 
-fn look(root: &Location) -> Result<Found, Report> {
-    let store = Store::open(root).map_err(say)?;
+fn look(stores: &Stores, root: &Location) -> Result<Found, Report> {
+    let store = stores.open(root).map_err(say)?;
     let mut found = Found::default();
     for name in store.list_dirs("").map_err(say)? {
-        match kind(&root.join(&name)).map_err(say)? {
+        match kind(stores, &root.join(&name)).map_err(say)? {
             FolderKind::Run => {
                 let bytes: u64 = store.list(&name).map_err(say)?.iter().map(|(_, n)| n).sum();
                 found.runs.push((name, bytes));
@@ -35,14 +35,14 @@ fn look(root: &Location) -> Result<Found, Report> {
 }
 
 /// Lists the runs of a work directory, and removes those that are named, or all that are not running.
-pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Result<(), Report> {
+pub(crate) fn clean(stores: &Stores, work_dir: &str, runs: &[String], all: bool, as_json: bool) -> Result<(), Report> {
     let root = Location::parse(work_dir, None).map_err(say)?;
     match root.local_path().map(|p| (p.exists(), p.is_dir())) {
         Some((false, _)) => return Err(refuse!("there is no folder '{root}'")),
         Some((true, false)) => return Err(refuse!("'{root}' is a file; name the work directory of runs")),
         _ => {}
     }
-    let found = look(&root)?;
+    let found = look(stores, &root)?;
     // This check comes before anything is removed.
     if let Some(name) = runs.iter().find(|r| !found.runs.iter().any(|(name, _)| name == *r)) {
         let place = root.join(name);
@@ -58,7 +58,7 @@ pub(crate) fn clean(work_dir: &str, runs: &[String], all: bool, as_json: bool) -
         let mut row = json!({ "run": name, "bytes": bytes, "removed": false });
         let mut line = format!("{name}  {}", ByteSize(*bytes));
         if all || runs.contains(name) {
-            match clean_run(&root.join(name)) {
+            match clean_run(stores, &root.join(name)) {
                 Ok(done) => {
                     row["removed"] = true.into();
                     line = format!("removed {name} ({})", ByteSize(*bytes));

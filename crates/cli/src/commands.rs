@@ -1,16 +1,16 @@
 //! The subcommands.
 
-use crate::cost::{self, CostArgs};
+use crate::cost;
 use crate::failure::{SIGNAL, Said, refuse, say};
 use crate::out::{errln, out, outln};
 use crate::progress::Progress;
-use crate::{Limits, RunFlags};
+use crate::{Layout, Limits, PlanShown, RunFlags};
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::ops::table::{self, Operation};
 use chunkwise::pipeline::{LoadError, Overrides, Pipeline, codec_named, load, read_text};
 use chunkwise::plan::Plan;
-use chunkwise::storage::{Location, Store};
-use chunkwise::{ByteSize, Session};
+use chunkwise::storage::{Location, Stores};
+use chunkwise::{ByteSize, Runtime};
 use miette::{Report, miette};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -34,8 +34,8 @@ fn overrides(limits: &Limits) -> Overrides {
 }
 
 /// Opens a file. A JSON object with the format of a plan is a plan; anything else is a pipeline.
-fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
-    let text = read_text(path).map_err(say)?;
+fn prepare(runtime: &Runtime, path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Report> {
+    let text = read_text(runtime.stores(), path).map_err(say)?;
     if text.trim_start().starts_with('{') && text.contains("\"format\"") && text.contains("chunkwise-plan/") {
         let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
         // The author of the plan does not decide how much memory is allowed here.
@@ -43,11 +43,11 @@ fn prepare(path: &Path, limits: &Limits) -> Result<(Plan, Option<Pipeline>), Rep
             let made = ByteSize(plan.spec.allowed_mem);
             return Err(refuse!("the plan was made for {made}, more than --allowed-mem {allowed}; plan again, or allow as much"));
         }
-        chunkwise::storage::configure(&plan.spec.storage).map_err(say)?;
-        chunkwise::executor::check_apart(&plan).map_err(say)?;
+        runtime.stores().configure(&plan.spec.storage).map_err(say)?;
+        chunkwise::executor::check_apart(runtime.stores(), &plan).map_err(say)?;
         return Ok((plan, None));
     }
-    let pipeline = load(path, &overrides(limits)).map_err(|e| match e {
+    let pipeline = load(runtime, path, &overrides(limits)).map_err(|e| match e {
         LoadError::Pipeline(p) => Report::new(p),
         LoadError::Other(e) => say(e),
     })?;
@@ -81,7 +81,7 @@ pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
     Ok(&CANCEL)
 }
 
-fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &RunFlags) -> Outcome {
+fn execute(runtime: &Runtime, plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &RunFlags) -> Outcome {
     let choice = choose(pipeline, limits)?;
     if flags.dry_run {
         outln!(
@@ -104,7 +104,8 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     let mut progress = Progress::new(flags.json);
     let workers = limits.workers.map(|n| n.max(1) as usize);
     let events = &mut |e: &Event| progress.show(e);
-    let report = Session::run_on(&choice, plan.clone(), workers, &options, cancel, events)
+    let report = runtime
+        .run_on(&choice, plan.clone(), workers, &options, cancel, events)
         .map_err(|e| Report::new(Said::Run(e, plan.stages.iter().map(|s| s.name.clone()).collect())))?;
     if !flags.json && report.usage.is_some() {
         match cost::compared(&plan, &report) {
@@ -125,18 +126,19 @@ fn execute(plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &Run
     Ok(())
 }
 
-pub(crate) fn run(path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
-    let (plan, pipeline) = prepare(path, limits)?;
-    execute(plan, pipeline.as_ref(), limits, flags)
+pub(crate) fn run(runtime: &Runtime, path: &Path, limits: &Limits, flags: &RunFlags) -> Outcome {
+    let (plan, pipeline) = prepare(runtime, path, limits)?;
+    execute(runtime, plan, pipeline.as_ref(), limits, flags)
 }
 
-pub(crate) fn plan(path: &Path, limits: &Limits, format: &str, explain: bool, cost: bool, costs: &CostArgs, as_json: bool) -> Outcome {
-    let format = match (as_json, format) {
-        (true, "table" | "json") => "json",
+pub(crate) fn plan(runtime: &Runtime, path: &Path, limits: &Limits, shown: &PlanShown, as_json: bool) -> Outcome {
+    let PlanShown { format, explain, cost, costs } = shown;
+    let (format, explain, cost) = match (as_json, format.as_str()) {
+        (true, "table" | "json") => ("json", *explain, *cost),
         (true, other) => return Err(refuse!("--json and --format {other} contradict each other; leave one of them out")),
-        (false, format) => format,
+        (false, format) => (format, *explain, *cost),
     };
-    let (plan, pipeline) = prepare(path, limits)?;
+    let (plan, pipeline) = prepare(runtime, path, limits)?;
     // Users who run it elsewhere are not interested in this cost.
     let spec = pipeline.as_ref().map_or("threads", |p| p.executor.name.as_str());
     let lambda = limits.function.is_some() || limits.executor.as_deref().unwrap_or(spec) == "lambda";
@@ -197,19 +199,12 @@ fn lengths(text: &str, array: &chunkwise::Array, default: Vec<u64>) -> Result<Ve
     Ok(out)
 }
 
-pub(crate) fn rechunk(
-    source: &str,
-    target: &str,
-    chunks: &str,
-    shards: Option<&str>,
-    codec: &str,
-    limits: &Limits,
-    flags: &RunFlags,
-) -> Outcome {
-    let array = chunkwise::open(source, None).map_err(say)?;
+pub(crate) fn rechunk(runtime: &Runtime, source: &str, target: &str, layout: &Layout, limits: &Limits, flags: &RunFlags) -> Outcome {
+    let array = runtime.array(source, None).map_err(say)?;
     let work_dir = limits.work_dir.clone().unwrap_or_else(|| chunkwise::storage::default_work_dir().display().to_string());
-    let session =
-        Session::new(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), chunkwise::pipeline::default_workers(), &work_dir).map_err(say)?;
+    let session = runtime
+        .session(limits.allowed_mem.map_or(2_000_000_000, |m| m.0), chunkwise::pipeline::default_workers(), &work_dir)
+        .map_err(say)?;
     let mut request = session.request(target, &array).map_err(say)?;
     let apart = |place: &str| place.trim_end_matches('/').to_string();
     let (from, to) = (Location::parse(source, None).map_err(say)?, Location::parse(target, None).map_err(say)?);
@@ -217,26 +212,27 @@ pub(crate) fn rechunk(
         return Err(refuse!("'{to}' would be written while it is read; name another target, and move it to the old place when it is done"));
     }
     let natural: Vec<u64> = array.chunks().max_shape().iter().map(|&n| n.max(1)).collect();
-    let new = lengths(chunks, &array, natural)?;
-    request.shards = shards.map(|s| lengths(s, &array, new.clone())).transpose()?;
+    let new = lengths(&layout.chunks, &array, natural)?;
+    request.shards = layout.shards.as_deref().map(|s| lengths(s, &array, new.clone())).transpose()?;
     request.chunks = Some(new);
+    let codec = &layout.codec;
     request.codec = codec_named(codec).ok_or_else(|| refuse!("there is no codec '{codec}'; there are blosc, none, zstd and gzip"))?;
     let pipeline = Pipeline::of(session, vec![request]);
     let plan = pipeline.plan().map_err(say)?;
-    execute(plan, Some(&pipeline), limits, flags)
+    execute(runtime, plan, Some(&pipeline), limits, flags)
 }
 
-pub(crate) fn run_task(path: &Path, stage: usize, task: u64) -> Outcome {
-    let text = read_text(path).map_err(say)?;
+pub(crate) fn run_task(stores: &Stores, path: &Path, stage: usize, task: u64) -> Outcome {
+    let text = read_text(stores, path).map_err(say)?;
     let plan = Plan::from_json(&text).map_err(|e| Report::new(Said::Plan(path.display().to_string(), e)))?;
-    let context = chunkwise::task::TaskContext::open(plan).map_err(say)?;
+    let context = chunkwise::task::TaskContext::open(stores, plan).map_err(say)?;
     let report = chunkwise::task::run_task(&context, stage, task, &**CANCEL).map_err(say)?;
     outln!("{}", serde_json::to_string_pretty(&report).map_err(|e| miette!("{e}"))?);
     Ok(())
 }
 
 /// Says what exists at a place that is neither an array nor a group.
-pub(crate) fn not_there(at: &Location, e: chunkwise::Error) -> Report {
+pub(crate) fn not_there(stores: &Stores, at: &Location, e: chunkwise::Error) -> Report {
     if !matches!(e, chunkwise::Error::Storage(chunkwise::storage::StorageError::NotFound { .. })) {
         return say(e);
     }
@@ -246,18 +242,18 @@ pub(crate) fn not_there(at: &Location, e: chunkwise::Error) -> Report {
         return refuse!("'{at}' is a work directory with runs, such as '{}'; `chunkwise clean {at}` lists them", at.join(&name));
     }
     // It says what a file or a folder is instead.
-    match chunkwise::storage::open_array(at) {
+    match chunkwise::storage::open_array(stores, at) {
         Err(other) if !matches!(other, chunkwise::storage::StorageError::NotFound { .. }) => say(other),
         _ => say(e),
     }
 }
 
-pub(crate) fn verify(text: &str, as_json: bool) -> Outcome {
+pub(crate) fn verify(stores: &Stores, text: &str, as_json: bool) -> Outcome {
     let location = Location::parse(text, None).map_err(say)?;
-    let is_run = Store::open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
+    let is_run = stores.open(&location).and_then(|s| s.get("plan.json")).map_err(say)?.is_some();
     let report = match is_run {
-        true => chunkwise::verify_plan(&location).map_err(say)?,
-        false => chunkwise::verify_store(&location).map_err(|e| not_there(&location, e))?,
+        true => chunkwise::verify_plan(stores, &location).map_err(say)?,
+        false => chunkwise::verify_store(stores, &location).map_err(|e| not_there(stores, &location, e))?,
     };
     let document = json!({
         "whole": report.good, "problems": report.problems, "more_problems": report.more, "cannot_tell": report.unknown, "without_checksums": report.without,

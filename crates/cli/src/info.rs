@@ -5,7 +5,7 @@ use crate::out::out;
 use chunkwise::ByteSize;
 use chunkwise::executor::groups::{MAX_COORDINATE, read_coord};
 use chunkwise::ops::Coord;
-use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, SmallArray, TreeNode, Values, list_tree, read_small};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, NodeKind, SmallArray, Stores, TreeNode, Values, list_tree, read_small};
 use chunkwise::types::volume;
 use miette::{Report, miette};
 use serde_json::{Map, Value, json};
@@ -51,9 +51,9 @@ impl Size {
     }
 }
 
-fn size(at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
+fn size(stores: &Stores, at: &Location, meta: &ArrayMeta) -> Result<Size, Report> {
     let bytes = volume(&meta.shape).saturating_mul(meta.stored_dtype().1);
-    let io = ArrayIo::new(at, meta).map_err(say)?;
+    let io = ArrayIo::new(stores, at, meta).map_err(say)?;
     if !io.store().can_list() {
         return Ok(Size { bytes, unknown: true, ..Size::default() });
     }
@@ -126,12 +126,12 @@ struct Shown {
 
 impl Shown {
     /// For an array that is the coordinate of its own dimension, or that contains a few times.
-    fn of(at: &Location, name: &str, m: &ArrayMeta) -> Option<Shown> {
+    fn of(stores: &Stores, at: &Location, name: &str, m: &ArrayMeta) -> Option<Shown> {
         let own = m.dimension_names.as_ref().is_some_and(|d| matches!(&d[..], [Some(d)] if d == name));
         let time = m.attributes.get("units").and_then(Value::as_str).is_some_and(|u| u.contains(" since "));
         (own || time && m.shape.len() < 2).then_some(())?;
         (volume(&m.shape) <= MOST_LABELS).then_some(())?;
-        Shown::of_coord(&read_coord(at).ok().flatten()?)
+        Shown::of_coord(&read_coord(stores, at).ok().flatten()?)
     }
 
     fn of_coord(coord: &Coord) -> Option<Shown> {
@@ -157,8 +157,8 @@ impl Shown {
 }
 
 /// An array of texts, such as the names of seasons.
-fn texts(at: &Location) -> Option<SmallArray> {
-    read_small(at, MAX_COORDINATE).ok().flatten().filter(|a| matches!(a.values, Values::Text(_)))
+fn texts(stores: &Stores, at: &Location) -> Option<SmallArray> {
+    read_small(stores, at, MAX_COORDINATE).ok().flatten().filter(|a| matches!(a.values, Values::Text(_)))
 }
 
 fn array_text(name: &str, m: &ArrayMeta, size: Size, shown: Option<&Shown>) -> String {
@@ -198,13 +198,13 @@ fn below(path: &str, group: &str) -> bool {
     group.is_empty() || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
-pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
+pub(crate) fn info(stores: &Stores, url: &str, as_json: bool) -> Result<(), Report> {
     let root = Location::parse(url, None).map_err(say)?;
-    let nodes = list_tree(&root).map_err(|e| crate::commands::not_there(&root, e.into()))?;
+    let nodes = list_tree(stores, &root).map_err(|e| crate::commands::not_there(stores, &root, e.into()))?;
     let sizes: Vec<Size> = nodes
         .iter()
         .map(|n| match &n.kind {
-            NodeKind::Array(Ok(m)) => size(&root.join(&n.path), m),
+            NodeKind::Array(Ok(m)) => size(stores, &root.join(&n.path), m),
             _ => Ok(Size::default()),
         })
         .collect::<Result<_, _>>()?;
@@ -234,12 +234,12 @@ pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
                 attributes_text(&mut text, attributes, "    ");
             }
             NodeKind::Array(Err(e)) => {
-                let Some(small) = texts(&root.join(&node.path)) else {
+                let Some(small) = texts(stores, &root.join(&node.path)) else {
                     rows.push(json!({"path": name, "kind": "array", "error": e}));
                     let _ = writeln!(text, "{name}  cannot be read: {e}");
                     continue;
                 };
-                let shown = read_coord(&root.join(&node.path)).ok().flatten().and_then(|c| Shown::of_coord(&c));
+                let shown = read_coord(stores, &root.join(&node.path)).ok().flatten().and_then(|c| Shown::of_coord(&c));
                 rows.push(json!({
                     "path": name, "kind": "array", "dtype": "string", "shape": small.shape, "dimension_names": small.dims,
                     "attributes": small.attributes, "labels": shown.as_ref().map(Shown::json),
@@ -252,7 +252,7 @@ pub(crate) fn info(url: &str, as_json: bool) -> Result<(), Report> {
             }
             NodeKind::Array(Ok(m)) => {
                 let last = node.path.rsplit('/').next().unwrap_or_default();
-                let shown = Shown::of(&root.join(&node.path), last, m);
+                let shown = Shown::of(stores, &root.join(&node.path), last, m);
                 rows.push(array_json(name, m, *size, shown.as_ref()));
                 text.push_str(&array_text(name, m, *size, shown.as_ref()));
             }

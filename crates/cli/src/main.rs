@@ -14,6 +14,7 @@ mod show;
 mod text;
 mod worker;
 
+use chunkwise::Runtime;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -102,6 +103,36 @@ pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     std::time::Duration::try_from_secs_f64(n).ok().filter(|d| !d.is_zero()).ok_or_else(|| "it must be more than 0".into())
 }
 
+/// What is shown of a plan.
+#[derive(clap::Args)]
+pub(crate) struct PlanShown {
+    /// How it is printed.
+    #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
+    format: String,
+    /// Say why operations were fused or stored, and what set the memory bound.
+    #[arg(long)]
+    explain: bool,
+    /// Say what each stage would cost on AWS Lambda, and with which prices.
+    #[arg(long)]
+    cost: bool,
+    #[command(flatten)]
+    costs: cost::CostArgs,
+}
+
+/// How a copy of an array is stored.
+#[derive(clap::Args)]
+pub(crate) struct Layout {
+    /// The new chunk lengths, such as time=-1,lat=10,lon=10 (-1: the whole dimension) or 100,10,10.
+    #[arg(long)]
+    chunks: String,
+    /// Shard lengths, in the same form.
+    #[arg(long)]
+    shards: Option<String>,
+    /// blosc, none, zstd or gzip.
+    #[arg(long, default_value = "blosc")]
+    codec: String,
+}
+
 /// How a run behaves.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RunFlags {
@@ -148,17 +179,8 @@ enum Command {
         pipeline: PathBuf,
         #[command(flatten)]
         limits: Limits,
-        /// How it is printed.
-        #[arg(long, default_value = "table", value_parser = ["table", "json", "dot", "svg"])]
-        format: String,
-        /// Say why operations were fused or stored, and what set the memory bound.
-        #[arg(long)]
-        explain: bool,
-        /// Say what each stage would cost on AWS Lambda, and with which prices.
-        #[arg(long)]
-        cost: bool,
         #[command(flatten)]
-        costs: cost::CostArgs,
+        shown: PlanShown,
     },
     /// Copy an array into other chunks.
     Rechunk {
@@ -166,15 +188,8 @@ enum Command {
         source: String,
         /// The array to write.
         target: String,
-        /// The new chunk lengths, such as time=-1,lat=10,lon=10 (-1: the whole dimension) or 100,10,10.
-        #[arg(long)]
-        chunks: String,
-        /// Shard lengths, in the same form.
-        #[arg(long)]
-        shards: Option<String>,
-        /// blosc, none, zstd or gzip.
-        #[arg(long, default_value = "blosc")]
-        codec: String,
+        #[command(flatten)]
+        layout: Layout,
         #[command(flatten)]
         limits: Limits,
         #[command(flatten)]
@@ -326,20 +341,20 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .init();
     let json = cli.json;
-    if let Err(e) = chunkwise::storage::allow(&cli.allow) {
+    let runtime = Runtime::new();
+    let stores = runtime.stores();
+    if let Err(e) = stores.allow(&cli.allow) {
         return failure::report(&failure::refuse!("{e}"), json);
     }
-    cli.command.named().iter().for_each(|url| chunkwise::storage::allow_named(url));
+    cli.command.named().iter().for_each(|url| stores.allow_named(url));
     let result = cli.command.resolve().and_then(|()| match cli.command {
-        Command::Run { pipeline, limits, flags } => commands::run(&pipeline, &limits, &RunFlags { json, ..flags }),
-        Command::Plan { pipeline, limits, format, explain, cost, costs } => {
-            commands::plan(&pipeline, &limits, &format, explain, cost, &costs, json)
+        Command::Run { pipeline, limits, flags } => commands::run(&runtime, &pipeline, &limits, &RunFlags { json, ..flags }),
+        Command::Plan { pipeline, limits, shown } => commands::plan(&runtime, &pipeline, &limits, &shown, json),
+        Command::Rechunk { source, target, layout, limits, flags } => {
+            commands::rechunk(&runtime, &source, &target, &layout, &limits, &RunFlags { json, ..flags })
         }
-        Command::Rechunk { source, target, chunks, shards, codec, limits, flags } => {
-            commands::rechunk(&source, &target, &chunks, shards.as_deref(), &codec, &limits, &RunFlags { json, ..flags })
-        }
-        Command::Info { url } => info::info(&url, json),
-        Command::Show(args) => show::show(&args, json),
+        Command::Info { url } => info::info(stores, &url, json),
+        Command::Show(args) => show::show(stores, &args, json),
         #[cfg(feature = "aws")]
         Command::Submit(args) => aws::submit(&args, json),
         #[cfg(feature = "aws")]
@@ -351,11 +366,11 @@ fn main() -> ExitCode {
         // Refused above.
         #[cfg(not(feature = "aws"))]
         Command::LeftOut { .. } => Ok(()),
-        Command::RunTask { plan, stage, task } => commands::run_task(&plan, stage, task),
+        Command::RunTask { plan, stage, task } => commands::run_task(stores, &plan, stage, task),
         // This ends the process, with an exit code of its own.
-        Command::Worker(args) => worker::worker(&args),
-        Command::Verify { run_or_store } => commands::verify(&run_or_store, json),
-        Command::Clean { work_dir, run, all } => clean::clean(&work_dir, &run, all, json),
+        Command::Worker(args) => worker::worker(stores, &args),
+        Command::Verify { run_or_store } => commands::verify(stores, &run_or_store, json),
+        Command::Clean { work_dir, run, all } => clean::clean(stores, &work_dir, &run, all, json),
         Command::Functions { name } => commands::functions(name.as_deref(), json),
         Command::PlanSchema => commands::schema(),
         Command::Completions { shell } => {

@@ -3,6 +3,7 @@
 use crate::commands::stop_on_signals;
 use chunkwise::ByteSize;
 use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, array_index, parse_ranges, run_share, serve};
+use chunkwise::storage::Stores;
 use std::io::BufReader;
 use std::time::Duration;
 
@@ -49,12 +50,12 @@ pub(crate) struct WorkerArgs {
     task_timeout: Option<Duration>,
 }
 
-fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
+fn run(stores: &Stores, args: &WorkerArgs) -> Result<Exit, WorkerError> {
     let cancel = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string()))?;
     chunkwise::limit_allocator();
     let limits = Limits { threads: args.threads, allowed_mem: args.allowed_mem.map(|m| m.0) };
     let tasks = args.tasks.as_deref().map(parse_ranges).transpose().map_err(WorkerError::Usage)?;
-    let worker = Worker::open(&args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
+    let worker = Worker::open(stores, &args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
     let Some(stage) = args.stage else {
         return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
     };
@@ -64,11 +65,11 @@ fn run(args: &WorkerArgs) -> Result<Exit, WorkerError> {
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 
-pub(crate) fn worker(args: &WorkerArgs) -> ! {
+pub(crate) fn worker(stores: &Stores, args: &WorkerArgs) -> ! {
     if args.stdin {
         chunkwise::executor::worker::end_with_parent();
     }
-    let exit = match run(args) {
+    let exit = match run(stores, args) {
         Ok(exit) => exit,
         Err(e) => {
             crate::out::errln!("{}", crate::text::message(&e.to_string()));

@@ -11,6 +11,7 @@
 
 use chunkwise_executor::function::{ANSWER_FORMAT, Answer, Event, RunTasksAnswer, RunTasksEvent};
 use chunkwise_executor::worker::{VERSION, read_plan};
+use chunkwise_storage::Stores;
 use chunkwise_task::{TaskContext, run_task};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +32,7 @@ struct Model {
 #[derive(Default)]
 struct State {
     model: OnceLock<Model>,
+    stores: Stores,
     plan: OnceLock<TaskContext>,
     /// How often each task was requested.
     copies: Mutex<HashMap<(usize, u64), u64>>,
@@ -67,7 +69,8 @@ impl Model {
 }
 
 async fn run(state: &State, e: &RunTasksEvent) -> Result<RunTasksAnswer, String> {
-    let context = state.plan.get_or_init(|| TaskContext::open(read_plan(&e.plan, Some(&e.hash)).unwrap()).unwrap());
+    let context =
+        state.plan.get_or_init(|| TaskContext::open(&state.stores, read_plan(&state.stores, &e.plan, Some(&e.hash)).unwrap()).unwrap());
     let model = state.model.get().unwrap();
     let mut answer =
         RunTasksAnswer { format: ANSWER_FORMAT.into(), version: VERSION.into(), stage: e.stage, complete: true, ..Default::default() };

@@ -7,7 +7,7 @@
 use crate::RunError;
 use crate::log::each_report;
 use chunkwise_plan::{ArrayRole, Plan, PlanArray, WrittenChunk};
-use chunkwise_storage::{Location, ObjectWriter, StorageError, Store, at_once};
+use chunkwise_storage::{Location, ObjectWriter, StorageError, Store, Stores, at_once};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ravel, unravel};
 use std::collections::{BTreeMap, HashMap};
@@ -32,8 +32,12 @@ fn most(plan: &Plan) -> u64 {
 ///
 /// # Errors
 /// When storage fails.
-pub fn write<K: AsRef<str>, H: AsRef<str>>(at: &Location, chunks: impl Iterator<Item = (K, H)>) -> Result<(), StorageError> {
-    let mut out = Lines { store: Store::open(at)?, text: String::new(), held: 0, object: None };
+pub fn write<K: AsRef<str>, H: AsRef<str>>(
+    stores: &Stores,
+    at: &Location,
+    chunks: impl Iterator<Item = (K, H)>,
+) -> Result<(), StorageError> {
+    let mut out = Lines { store: stores.open(at)?, text: String::new(), held: 0, object: None };
     for (key, hash) in chunks {
         out.add(key.as_ref(), hash.as_ref())?;
     }
@@ -125,14 +129,14 @@ pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), Ru
     let mut all = None;
     if sums.lacking() {
         let sums: &mut Sums = all.insert(sums.clone());
-        each_report(&context.run_dir, &mut |w| sums.add(plan, &w))?;
+        each_report(context.stores(), &context.run_dir, &mut |w| sums.add(plan, &w))?;
     }
     let sums = all.as_ref().unwrap_or(sums);
     let written = at_once(&outputs(plan).collect::<Vec<_>>(), |(name, array)| {
         let (io, counts) = (context.array(name), array.grid.counts());
         let sums = sums.0.get(*name).into_iter().flatten().enumerate();
         let lines = sums.filter_map(|(k, sum)| Some((io.chunk_key(&unravel(k as u64, &counts)), format!("{:016x}", (*sum)?))));
-        write(context.array_location(name), lines)
+        write(context.stores(), context.array_location(name), lines)
     });
     Ok(written.into_iter().collect::<Result<(), StorageError>>()?)
 }
@@ -140,11 +144,11 @@ pub(crate) fn write_outputs(context: &TaskContext, sums: &Sums) -> Result<(), Ru
 /// Writes the checksums of an output with more chunks than fit into memory. It goes through the reports once for each piece of the grid.
 fn write_in_pieces(context: &TaskContext, name: &str, array: &PlanArray) -> Result<(), StorageError> {
     let (io, counts, total, most) = (context.array(name), array.grid.counts(), array.grid.count(), most(&context.plan));
-    let mut out = Lines { store: Store::open(context.array_location(name))?, text: String::new(), held: 0, object: None };
+    let mut out = Lines { store: context.stores().open(context.array_location(name))?, text: String::new(), held: 0, object: None };
     let mut start = 0;
     while start < total {
         let mut sums = vec![None; most.min(total - start) as usize];
-        each_report(&context.run_dir, &mut |w| {
+        each_report(context.stores(), &context.run_dir, &mut |w| {
             let place = place_of(array, &w).filter(|_| w.array == name).and_then(|k| k.checked_sub(start));
             if let Some(sum) = place.and_then(|k| sums.get_mut(k as usize)) {
                 *sum = u64::from_str_radix(&w.xxh3, 16).ok();
@@ -165,8 +169,8 @@ fn write_in_pieces(context: &TaskContext, name: &str, array: &PlanArray) -> Resu
 ///
 /// # Errors
 /// When storage fails.
-pub fn read(at: &Location) -> Result<Option<HashMap<String, u64>>, StorageError> {
-    let Some(data) = Store::open(at)?.get(CHECKSUMS)? else { return Ok(None) };
+pub fn read(stores: &Stores, at: &Location) -> Result<Option<HashMap<String, u64>>, StorageError> {
+    let Some(data) = stores.open(at)?.get(CHECKSUMS)? else { return Ok(None) };
     let line = |l: &str| {
         let (hash, key) = l.strip_prefix("XXH3_")?.split_once("  ")?;
         Some((key.to_string(), u64::from_str_radix(hash, 16).ok()?))

@@ -7,7 +7,7 @@ use crate::RunError;
 use crate::driver::Still;
 use crate::note::{self, Held, Note, Noted, STALE};
 use crate::renewals::{Fence, Renewals};
-use chunkwise_storage::{Location, Moment, StorageError, Store, at_once, sleep};
+use chunkwise_storage::{Location, Moment, StorageError, Store, Stores, at_once, sleep};
 use chunkwise_task::TaskContext;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ impl Claim {
             return self.note.alive(at, CLAIM);
         }
         let renewed = || -> Result<Option<bool>, StorageError> {
-            let store = Store::open(&Location::parse(&self.renewed_in, None)?)?;
+            let store = at.stores().open(&Location::parse(&self.renewed_in, None)?)?;
             let Some(other) = note::read::<Claim>(&store, CLAIM)?.filter(|c| c.note.is(&self.note)) else { return Ok(None) };
             other.note.alive(&store, CLAIM).map(Some)
         };
@@ -79,7 +79,7 @@ impl Claims {
     /// # Errors
     /// When another run writes to an output, or storage fails. Then none is claimed.
     pub fn take(ctx: &TaskContext, outputs: &[&str]) -> Result<Claims, RunError> {
-        let stores: Vec<Store> = outputs.iter().map(|name| Store::open(ctx.array_location(name))).collect::<Result<_, _>>()?;
+        let stores: Vec<Store> = outputs.iter().map(|name| ctx.stores().open(ctx.array_location(name))).collect::<Result<_, _>>()?;
         let renewed_in = stores.first().map(|s| s.url("")).unwrap_or_default();
         let claim = Claim { run: ctx.plan.id(), note: Note::mine(), renewed_in };
         // The first output is claimed first, because its claim is the one that is renewed for the others.
@@ -130,7 +130,7 @@ impl Drop for Claims {
 /// When there is one.
 pub(crate) fn check(ctx: &TaskContext, outputs: &[&str]) -> Result<(), RunError> {
     let look = |name: &&str| -> Result<(), RunError> {
-        let store = Store::open(ctx.array_location(name))?;
+        let store = ctx.stores().open(ctx.array_location(name))?;
         match note::read::<Claim>(&store, CLAIM)? {
             Some(held) if held.alive(&store)? => Err(refusal(&store, &held)),
             _ => Ok(()),
@@ -152,8 +152,8 @@ impl GroupLock {
     ///
     /// # Errors
     /// When another run holds the lock for too long, or storage fails. Also the errors of `still`.
-    pub fn wait(group: &Location, still: Still<'_>) -> Result<GroupLock, RunError> {
-        let (store, began, mut pause) = (Store::open(group)?, Moment::now(), PAUSE[0]);
+    pub fn wait(stores: &Stores, group: &Location, still: Still<'_>) -> Result<GroupLock, RunError> {
+        let (store, began, mut pause) = (stores.open(group)?, Moment::now(), PAUSE[0]);
         let mine = Note::mine();
         loop {
             match note::take(&store, LOCK, mine.clone(), |held: &Note| held.alive(&store, LOCK))? {

@@ -10,7 +10,7 @@ use crate::readiness::Done;
 use crate::worker::{Answer, REPORTS};
 use crate::{RunError, run_folder};
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Location, Store};
+use chunkwise_storage::{Location, Stores};
 use chunkwise_task::{Inputs, TaskContext};
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ const TOLD: usize = 20;
 /// When an output exists and must not be replaced, or another process drives this run now.
 pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
     run_folder::prepare(&ctx.plan)?;
-    let lease = Lease::take(&ctx.run_dir)?;
+    let lease = Lease::take(ctx.stores(), &ctx.run_dir)?;
     Ok(batches(ctx, &begin(ctx, lease.as_ref(), false, resume, overwrite, &Default::default())?.done, batch))
 }
 
@@ -123,10 +123,10 @@ pub fn progress(ctx: &TaskContext) -> Result<Progress, RunError> {
         }
         stages.push(StageStatus { stage: index, name: stage.name.clone(), tasks: stage.tasks(), chunks, stored });
     }
-    let store = Store::open(&ctx.run_dir)?;
+    let store = ctx.stores().open(&ctx.run_dir)?;
     let mut published = true;
     for name in outputs(ctx) {
-        let store = Store::open(ctx.array_location(name))?;
+        let store = ctx.stores().open(ctx.array_location(name))?;
         published &= store.get("zarr.json")?.is_some() || store.get(".zarray")?.is_some();
     }
     let state = if published {
@@ -169,24 +169,24 @@ fn age(key: &str) -> (u128, u64) {
 ///
 /// # Errors
 /// When storage fails.
-pub fn cancel(run: &Location) -> Result<(), RunError> {
-    Ok(Store::open(run)?.put(CANCELLED, &b"{}"[..])?)
+pub fn cancel(stores: &Stores, run: &Location) -> Result<(), RunError> {
+    Ok(stores.open(run)?.put(CANCELLED, &b"{}"[..])?)
 }
 
 /// True if the run was cancelled.
 ///
 /// # Errors
 /// When storage fails.
-pub fn is_cancelled(run: &Location) -> Result<bool, RunError> {
-    Ok(Store::open(run)?.size(CANCELLED)?.is_some())
+pub fn is_cancelled(stores: &Stores, run: &Location) -> Result<bool, RunError> {
+    Ok(stores.open(run)?.size(CANCELLED)?.is_some())
 }
 
 /// Deletes the files of a run in its folder, and returns the number of deleted objects. Outputs stay.
 ///
 /// # Errors
 /// When the folder does not belong to a run, another process drives the run now, or storage fails.
-pub fn clean(run: &Location) -> Result<u64, RunError> {
-    Ok(run_folder::clean(run)?.objects)
+pub fn clean(stores: &Stores, run: &Location) -> Result<u64, RunError> {
+    Ok(run_folder::clean(stores, run)?.objects)
 }
 
 #[cfg(test)]

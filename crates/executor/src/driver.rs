@@ -13,7 +13,7 @@ use crate::scheduler::{Parts, Scheduler};
 use crate::worker::REPORTS;
 use crate::{Event, RunError, RunReport, StageInfo, inputs, replace, resume, run_folder};
 use chunkwise_plan::{ArrayRole, Requests};
-use chunkwise_storage::{REPLACED, StorageError, Store, at_once, check_readable, check_writable};
+use chunkwise_storage::{REPLACED, StorageError, at_once, check_readable, check_writable};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -107,7 +107,7 @@ pub(crate) const OVERWRITES: &str = "overwrites.json";
 
 /// True if the run was begun with the right to replace outputs.
 fn overwrites(ctx: &TaskContext) -> Result<bool, RunError> {
-    Ok(Store::open(&ctx.run_dir)?.get(OVERWRITES)?.is_some())
+    Ok(ctx.stores().open(&ctx.run_dir)?.get(OVERWRITES)?.is_some())
 }
 
 /// Checks that inputs can be read and outputs written. It is better to know this now than after hours.
@@ -123,21 +123,21 @@ fn permitted(ctx: &TaskContext) -> Result<(), RunError> {
             ArrayRole::Output if at.is_remote() => {
                 remote.entry(at.parent().map(|folder| folder.to_string())).or_insert(at);
             }
-            ArrayRole::Output => check_writable(at).map_err(output)?,
+            ArrayRole::Output => check_writable(ctx.stores(), at).map_err(output)?,
             ArrayRole::Intermediate => {}
         }
     }
     // Coordinates and metadata are written there at the end.
-    for group in groups::places(&ctx.plan)?.iter().filter(|g| !g.is_remote()) {
-        check_writable(group).map_err(output)?;
+    for group in groups::places(ctx.stores(), &ctx.plan)?.iter().filter(|g| !g.is_remote()) {
+        check_writable(ctx.stores(), group).map_err(output)?;
     }
     let remote: Vec<_> = remote.into_values().collect();
-    at_once(&remote, |at| check_writable(at)).into_iter().collect::<Result<(), _>>().map_err(output)
+    at_once(&remote, |at| check_writable(ctx.stores(), at)).into_iter().collect::<Result<(), _>>().map_err(output)
 }
 
 /// True if something exists at the place of an output.
 fn is_there(ctx: &TaskContext, name: &str) -> Result<bool, RunError> {
-    let found = Store::open(ctx.array_location(name))?.list("")?;
+    let found = ctx.stores().open(ctx.array_location(name))?.list("")?;
     // Notes do not count, and neither do objects with which stores were tried. A replaced array does count.
     Ok(found.iter().any(|(key, _)| !key.starts_with(NOTES) || key.starts_with(REPLACED)))
 }
@@ -178,7 +178,7 @@ pub(crate) fn begin(
     let still = || lease.map_or(Ok(()), Lease::check);
     let began_there = || lease.map_or(Ok(None), Lease::renewed_at);
     run_folder::check(&ctx.run_dir)?;
-    let store = Store::open(&ctx.run_dir)?;
+    let store = ctx.stores().open(&ctx.run_dir)?;
     // Anything that exists without a run of this plan is not ours. Workers leave reports even if there was no driver before.
     let planned = resume && store.get(run_folder::PLAN)?.is_some();
     let resumed = planned || resume && !store.list(REPORTS)?.is_empty();
@@ -188,19 +188,19 @@ pub(crate) fn begin(
     let mut files = vec![run_folder::marker(&ctx.run_dir)];
     let (done, have) = if resumed {
         permitted(ctx)?;
-        replace::check_apart(&ctx.plan)?;
+        replace::check_apart(ctx.stores(), &ctx.plan)?;
         replaces |= overwrites(ctx)?;
-        groups::check(&ctx.plan, replaces)?;
+        groups::check(ctx.stores(), &ctx.plan, replaces)?;
         claims = claim(ctx, driven)?;
         store.delete(CANCELLED)?;
-        let (mut done, mut have) = resume::finished(ctx, read_reports(&ctx.run_dir)?)?;
+        let (mut done, mut have) = resume::finished(ctx, read_reports(ctx.stores(), &ctx.run_dir)?)?;
         let known = Inputs::of_run(ctx)?;
         // Without a driver, workers that were started by hand have left reports, but the state of the inputs was not recorded.
         if planned && known.is_none() && inputs::matter(&ctx.plan, &done, &have) {
             note = Some(format!("'{}', which says what the inputs were, is gone or damaged: all tasks are run again", Inputs::OBJECT));
             still()?;
             claims.as_ref().map_or(Ok(()), Claims::check)?;
-            run_folder::clear(&ctx.run_dir)?;
+            run_folder::clear(ctx.stores(), &ctx.run_dir)?;
             (done, have) = (nothing_done(ctx), Reports::new());
         }
         inputs = inputs::go_on(ctx, known, began_there()?, &done, &mut have)?;
@@ -239,9 +239,9 @@ pub(crate) fn begin(
         }
         // This comes before anything is deleted or computed.
         permitted(ctx)?;
-        groups::check(&ctx.plan, overwrite)?;
+        groups::check(ctx.stores(), &ctx.plan, overwrite)?;
         replace::look(ctx, &replaced)?;
-        replace::check_apart(&ctx.plan)?;
+        replace::check_apart(ctx.stores(), &ctx.plan)?;
         inputs = inputs::look(ctx, began_there()?)?;
         claims = claim(ctx, driven)?;
         // Another run may have ended since they were checked. Now that they are claimed, they cannot change any more.
@@ -260,7 +260,7 @@ pub(crate) fn begin(
         }
         // Also deletes the remains of another run of this plan.
         still()?;
-        run_folder::clear(&ctx.run_dir)?;
+        run_folder::clear(ctx.stores(), &ctx.run_dir)?;
         files.push((Inputs::OBJECT, inputs.bytes()));
         inputs.watch(ctx);
         (nothing_done(ctx), Reports::new())
@@ -319,11 +319,11 @@ pub(crate) fn publish(
     let unfinished = ready.into_iter().collect::<Result<Vec<_>, RunError>>()?;
     // This comes after the checksums are written, which also have no final name until then.
     for name in unfinished.into_iter().flatten() {
-        Store::open(ctx.array_location(name))?.sweep(true)?;
+        ctx.stores().open(ctx.array_location(name))?.sweep(true)?;
     }
     // Reports of workers that were killed while they wrote them. They are removed only when everything exists, because workers may be
     // active elsewhere.
-    Store::open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
+    ctx.stores().open(&ctx.run_dir.join(REPORTS))?.sweep(false)?;
     replace::abort_uploads(ctx)?;
     let published = at_once(&names, |name| still().and_then(|()| ctx.publish(name).map_err(unusable)));
     for (name, published) in names.iter().zip(published) {
@@ -331,7 +331,7 @@ pub(crate) fn publish(
         tell(&ctx.array_location(name).to_string());
     }
     let overwrites = overwrites(ctx)?;
-    groups::publish(&ctx.plan, overwrites, still)?;
+    groups::publish(ctx.stores(), &ctx.plan, overwrites, still)?;
     still()?;
     if overwrites { replace::drop_replaced(ctx) } else { Ok(()) }
 }
@@ -344,7 +344,9 @@ impl Driver {
     /// When storage fails.
     pub fn sweep(ctx: &TaskContext, report: &RunReport) -> Result<(), RunError> {
         if report.retries + report.backups > 0 {
-            at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.sweep(true)).into_iter().collect::<Result<(), _>>()?;
+            at_once(&outputs(ctx), |name| ctx.stores().open(ctx.array_location(name))?.sweep(true))
+                .into_iter()
+                .collect::<Result<(), _>>()?;
         }
         Ok(())
     }
@@ -362,16 +364,17 @@ impl Driver {
         // In an object store, the lease is enough.
         if !ctx.run_dir.is_remote() {
             run_folder::prepare(&ctx.plan)?;
-            check_writable(&ctx.run_dir).map_err(|source| RunError::Place { what: "the work directory cannot be written", source })?;
+            check_writable(ctx.stores(), &ctx.run_dir)
+                .map_err(|source| RunError::Place { what: "the work directory cannot be written", source })?;
         }
-        let Some(mut lease) = Lease::take(&ctx.run_dir)? else {
+        let Some(mut lease) = Lease::take(ctx.stores(), &ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
         let begun = begin(ctx, Some(&lease), true, options.resume, options.overwrite, &options.definitions)?;
         let Begun { done, have, resumed, note, claims, inputs } = begun;
         lease.claims = claims;
         executor.guard(lease.fence());
-        let mut log = Log::open(&ctx.run_dir, !resumed)?;
+        let mut log = Log::open(ctx.stores(), &ctx.run_dir, !resumed)?;
         if let Some(journal) = log.journal() {
             executor.keep(journal);
         }

@@ -6,7 +6,7 @@
 use crate::RunError;
 use crate::driver::outputs;
 use chunkwise_plan::{ArrayRole, Codec, Plan, PlanArray};
-use chunkwise_storage::{StorageError, Store};
+use chunkwise_storage::StorageError;
 use chunkwise_task::TaskContext;
 use chunkwise_types::ByteSize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ impl Earlier {
 /// The run in the work directory that is most like this plan and has one of its outputs.
 pub(crate) fn earlier(ctx: &TaskContext, definitions: &Definitions) -> Result<Option<Earlier>, StorageError> {
     let Some(work) = ctx.run_dir.parent() else { return Ok(None) };
-    let store = Store::open(&work)?;
+    let store = ctx.stores().open(&work)?;
     if !store.can_list() {
         return Ok(None);
     }

@@ -9,8 +9,8 @@ use chunkwise_ops::cf::take_fill;
 use chunkwise_ops::{Coord, Labels};
 use chunkwise_plan::{ArrayRole, CoordinateValues, Plan, PlanArray, PlanCoordinate, PlanGroup};
 use chunkwise_storage::{
-    Location, NodeKind, SmallArray, StorageError, Store, Values, Version, at_once, check_allowed, consolidate, group_format, list_tree,
-    make_group, read_small, replaceable, write_small,
+    Location, NodeKind, SmallArray, StorageError, Stores, Values, Version, at_once, consolidate, group_format, list_tree, make_group,
+    read_small, replaceable, write_small,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,8 +21,8 @@ pub const MAX_COORDINATE: u64 = chunkwise_plan::MAX_BYTES;
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn read_coord(at: &Location) -> Result<Option<Coord>, StorageError> {
-    let Some(small) = read_small(at, MAX_COORDINATE)? else { return Ok(None) };
+pub fn read_coord(stores: &Stores, at: &Location) -> Result<Option<Coord>, StorageError> {
+    let Some(small) = read_small(stores, at, MAX_COORDINATE)? else { return Ok(None) };
     let Some(dims) = small.dims.into_iter().collect::<Option<Vec<String>>>() else { return Ok(None) };
     let labels = match small.values {
         Values::Numbers(dtype, bytes) => Labels::Numbers { dtype, bytes },
@@ -45,8 +45,8 @@ fn coord_of(at: &Location, c: &PlanCoordinate) -> Result<Coord, RunError> {
 }
 
 /// True if the folder may become a group: it is one already, or contains no foreign files.
-fn usable(group: &Location) -> bool {
-    if check_allowed(group).is_err() {
+fn usable(stores: &Stores, group: &Location) -> bool {
+    if stores.check_allowed(group).is_err() {
         return false;
     }
     let metadata = ["zarr.json", ".zgroup", ".zattrs", ".zmetadata", LOCK];
@@ -69,17 +69,17 @@ fn format_of(array: &PlanArray) -> u8 {
 }
 
 /// The groups of a plan, including those that it does not name: each folder with an output in it.
-fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
+fn groups<'p>(stores: &Stores, plan: &'p Plan) -> Result<Vec<Group<'p>>, RunError> {
     let planned: HashMap<String, &PlanGroup> =
         plan.groups.iter().map(|g| Ok((Location::parse(&g.url, None)?.as_str().to_string(), g))).collect::<Result<_, StorageError>>()?;
-    let mut out: BTreeMap<String, Group<'_>> = BTreeMap::new();
+    let mut out: BTreeMap<String, Group<'p>> = BTreeMap::new();
     for array in plan.arrays.values().filter(|a| a.role == ArrayRole::Output) {
         let output = Location::parse(&array.url, None)?;
         let Some(at) = output.parent().filter(|_| !output.name().ends_with(".zarr")) else { continue };
         let name = output.name().to_string();
         match out.get_mut(at.as_str()) {
             Some(group) => group.outputs.push((name, array)),
-            None if usable(&at) => {
+            None if usable(stores, &at) => {
                 let planned = planned.get(at.as_str()).copied();
                 out.insert(at.as_str().into(), Group { at, planned, outputs: vec![(name, array)] });
             }
@@ -90,16 +90,16 @@ fn groups(plan: &Plan) -> Result<Vec<Group<'_>>, RunError> {
 }
 
 /// The folders that become groups, or are groups and get new arrays.
-pub(crate) fn places(plan: &Plan) -> Result<Vec<Location>, RunError> {
-    Ok(groups(plan)?.into_iter().map(|g| g.at).collect())
+pub(crate) fn places(stores: &Stores, plan: &Plan) -> Result<Vec<Location>, RunError> {
+    Ok(groups(stores, plan)?.into_iter().map(|g| g.at).collect())
 }
 
 /// The other arrays of a group, which are neither outputs nor coordinates of the plan: by name, with their dimensions and lengths.
 struct Others(Vec<(String, Vec<Option<String>>, Vec<u64>)>);
 
 impl Others {
-    fn read(at: &Location, ours: &dyn Fn(&str) -> bool) -> Result<Others, RunError> {
-        let nodes = match list_tree(at) {
+    fn read(stores: &Stores, at: &Location, ours: &dyn Fn(&str) -> bool) -> Result<Others, RunError> {
+        let nodes = match list_tree(stores, at) {
             Ok(nodes) => nodes,
             Err(StorageError::NotFound { .. } | StorageError::Unsupported { .. }) => return Ok(Others(Vec::new())),
             Err(e) => return Err(e.into()),
@@ -109,7 +109,7 @@ impl Others {
             match n.kind {
                 NodeKind::Array(Ok(m)) => out.push((n.path, m.dimension_names.unwrap_or_default(), m.shape)),
                 NodeKind::Array(Err(_)) => {
-                    if let Ok(Some(c)) = read_coord(&at.join(&n.path)) {
+                    if let Ok(Some(c)) = read_coord(stores, &at.join(&n.path)) {
                         out.push((n.path, c.dims.into_iter().map(Some).collect(), c.shape));
                     }
                 }
@@ -140,11 +140,11 @@ fn refuse(at: &Location, detail: String) -> RunError {
 
 /// Refuses a group if foreign files, or another group, are in the way of one of its coordinates. In object stores, this is noticed when the
 /// coordinate is written, because checking takes requests.
-fn free_for(at: &Location, coord: &Coord) -> Result<(), RunError> {
+fn free_for(stores: &Stores, at: &Location, coord: &Coord) -> Result<(), RunError> {
     if at.is_remote() {
         return Ok(());
     }
-    replaceable(&at.join(&coord.name), &serde_json::Value::Null).map(|_| ()).map_err(|e| refuse(at, e.to_string()))
+    replaceable(stores, &at.join(&coord.name), &serde_json::Value::Null).map(|_| ()).map_err(|e| refuse(at, e.to_string()))
 }
 
 /// A group of the outputs, and the coordinates that it lacks.
@@ -163,15 +163,15 @@ struct Lacking {
 /// # Errors
 /// When a dimension of the outputs has another length or other labels in a group, unless the run replaces (`overwrite`) everything that the
 /// group has along this dimension.
-pub(crate) fn check(plan: &Plan, overwrite: bool) -> Result<(), RunError> {
-    look(plan, overwrite).map(|_| ())
+pub(crate) fn check(stores: &Stores, plan: &Plan, overwrite: bool) -> Result<(), RunError> {
+    look(stores, plan, overwrite).map(|_| ())
 }
 
-fn look(plan: &Plan, overwrite: bool) -> Result<Vec<Lacking>, RunError> {
-    groups(plan)?.into_iter().map(|group| look_at(group, overwrite)).collect()
+fn look(stores: &Stores, plan: &Plan, overwrite: bool) -> Result<Vec<Lacking>, RunError> {
+    groups(stores, plan)?.into_iter().map(|group| look_at(stores, group, overwrite)).collect()
 }
 
-fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result<Lacking, RunError> {
+fn look_at(stores: &Stores, Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result<Lacking, RunError> {
     let coordinates = planned.map_or(&[][..], |g| &g.coordinates);
     let attributes = planned.map(|p| p.attributes.clone()).unwrap_or_default();
     let coords = coordinates.iter().map(|c| coord_of(&at, c)).collect::<Result<Vec<Coord>, _>>()?;
@@ -179,7 +179,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     if outputs.iter().any(|(_, a)| format_of(a) != zarr_format) {
         return Err(refuse(&at, "its outputs are of Zarr v2 and of v3; write them into groups of their own".into()));
     }
-    let there = group_format(&at)?;
+    let there = group_format(stores, &at)?;
     if let Some(there) = there.filter(|n| *n != zarr_format) {
         let detail = format!(
             "it is a group of Zarr v{there}, in which arrays of v{zarr_format} are not seen; write into another group, or as `zarr_format: {there}`"
@@ -187,11 +187,11 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
         return Err(refuse(&at, detail));
     }
     if there.is_none() {
-        coords.iter().try_for_each(|c| free_for(&at, c))?;
+        coords.iter().try_for_each(|c| free_for(stores, &at, c))?;
         return Ok(Lacking { at, is_group: false, zarr_format, coords, attributes });
     }
     let names: HashSet<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
-    let others = Others::read(&at, &|name| names.contains(name))?;
+    let others = Others::read(stores, &at, &|name| names.contains(name))?;
     // The length of each dimension of the outputs.
     let mut dims: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, a) in &outputs {
@@ -201,8 +201,8 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     let is_coordinate = |name: &str| coordinates.iter().any(|c| c.name == name);
     let mut wanting = Vec::new();
     for wanted in coords {
-        let Some(there) = read_coord(&at.join(&wanted.name))? else {
-            free_for(&at, &wanted)?;
+        let Some(there) = read_coord(stores, &at.join(&wanted.name))? else {
+            free_for(stores, &at, &wanted)?;
             wanting.push(wanted);
             continue;
         };
@@ -248,7 +248,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
                 ),
             ));
         }
-        if planned.is_some_and(|g| g.unlabelled.iter().any(|d| d == dim)) && read_coord(&at.join(dim))?.is_some() {
+        if planned.is_some_and(|g| g.unlabelled.iter().any(|d| d == dim)) && read_coord(stores, &at.join(dim))?.is_some() {
             return Err(refuse(
                 &at,
                 format!(
@@ -261,7 +261,7 @@ fn look_at(Group { at, planned, outputs }: Group<'_>, overwrite: bool) -> Result
     Ok(Lacking { at, is_group: true, zarr_format, coords: wanting, attributes })
 }
 
-fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunError> {
+fn write(stores: &Stores, at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunError> {
     let place = at.join(&coord.name);
     let version = match (&coord.labels, zarr_format) {
         (Labels::Numbers { dtype, .. }, 2) => Version::V2(take_fill(&mut coord.attributes, *dtype)),
@@ -274,16 +274,16 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
         Labels::Lost => return Ok(()),
     };
     // The metadata comes first: an array that is half old and half new must not open.
-    let store = Store::open(&place)?;
-    let owned = replaceable(&place, &serde_json::Value::Null)?;
+    let store = stores.open(&place)?;
+    let owned = replaceable(stores, &place, &serde_json::Value::Null)?;
     for key in ["zarr.json", ".zarray", ".zattrs"] {
         store.delete(key)?;
     }
     store.delete_ours(&|key| owned.has(key), true)?;
     let dims = coord.dims.into_iter().map(Some).collect();
     let small = SmallArray { shape: coord.shape, dims, attributes: coord.attributes, values };
-    if let Some((key, hash)) = write_small(&place, &small, version)? {
-        checksums::write(&place, [(key, format!("{hash:016x}"))].into_iter())?;
+    if let Some((key, hash)) = write_small(stores, &place, &small, version)? {
+        checksums::write(stores, &place, [(key, format!("{hash:016x}"))].into_iter())?;
     }
     Ok(())
 }
@@ -292,19 +292,19 @@ fn write(at: &Location, mut coord: Coord, zarr_format: u8) -> Result<(), RunErro
 ///
 /// # Errors
 /// As [`check`], because a group may have changed during the run. Also when storage fails, or the run may not go on.
-pub(crate) fn publish(plan: &Plan, overwrite: bool, still: Still<'_>) -> Result<(), RunError> {
-    for group in groups(plan)? {
+pub(crate) fn publish(stores: &Stores, plan: &Plan, overwrite: bool, still: Still<'_>) -> Result<(), RunError> {
+    for group in groups(stores, plan)? {
         // Another run may write other arrays of the group at the same time.
-        let lock = GroupLock::wait(&group.at, still)?;
-        let Lacking { at, is_group, zarr_format, coords, attributes } = look_at(group, overwrite)?;
+        let lock = GroupLock::wait(stores, &group.at, still)?;
+        let Lacking { at, is_group, zarr_format, coords, attributes } = look_at(stores, group, overwrite)?;
         lock.check()?;
         if !is_group {
-            make_group(&at, zarr_format, &attributes)?;
+            make_group(stores, &at, zarr_format, &attributes)?;
         }
-        let write = |c: &Coord| lock.check().and_then(|()| write(&at, c.clone(), zarr_format));
+        let write = |c: &Coord| lock.check().and_then(|()| write(stores, &at, c.clone(), zarr_format));
         at_once(&coords, write).into_iter().collect::<Result<(), RunError>>()?;
         lock.check()?;
-        consolidate(&at)?;
+        consolidate(stores, &at)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::RunError;
 use crate::claims::Claims;
 use crate::note::{self, Note, STALE};
 use crate::renewals::{Fence, Renewals};
-use chunkwise_storage::{Location, Store};
+use chunkwise_storage::{Location, Store, Stores};
 
 /// The lease of a run, until this is dropped.
 pub(crate) struct Lease {
@@ -21,13 +21,13 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Takes the lease of the run in a folder.
-    pub fn take(run_dir: &Location) -> Result<Option<Lease>, RunError> {
-        Lease::take_as(Note::mine(), run_dir)
+    pub fn take(stores: &Stores, run_dir: &Location) -> Result<Option<Lease>, RunError> {
+        Lease::take_as(stores, Note::mine(), run_dir)
     }
 
-    fn take_as(note: Note, run_dir: &Location) -> Result<Option<Lease>, RunError> {
+    fn take_as(stores: &Stores, note: Note, run_dir: &Location) -> Result<Option<Lease>, RunError> {
         let Some(folder) = run_dir.parent() else { return Ok(None) };
-        let store = Store::open(&folder)?;
+        let store = stores.open(&folder)?;
         let key = format!("{}.lock", run_dir.name());
         let taken = note::take(&store, &key, note, |held: &Note| held.alive(&store, &key))?;
         match taken {
@@ -67,24 +67,26 @@ mod tests {
 
     #[test]
     fn who_was_replaced_says_so_and_leaves_the_note_alone() {
+        let stores = Stores::new();
         let run = Location::parse("memory://lease/taken/run", None).unwrap();
-        let slept = Lease::take_as(of_the_dead(), &run).unwrap().unwrap();
-        let lease = Lease::take(&run).unwrap().unwrap();
+        let slept = Lease::take_as(&stores, of_the_dead(), &run).unwrap().unwrap();
+        let lease = Lease::take(&stores, &run).unwrap().unwrap();
         slept.own.forget_renewals();
         assert!(slept.fence().passed());
         assert!(matches!(slept.check(), Err(RunError::Lost { .. })));
         drop(slept);
-        assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
+        assert!(matches!(Lease::take(&stores, &run), Err(RunError::Running { .. })));
         assert!(!lease.fence().passed());
         lease.check().unwrap();
         drop(lease);
-        assert!(Lease::take(&run).unwrap().is_some());
+        assert!(Lease::take(&stores, &run).unwrap().is_some());
     }
 
     #[test]
     fn who_slept_goes_on_if_nobody_came() {
+        let stores = Stores::new();
         let run = Location::parse("memory://lease/slept/run", None).unwrap();
-        let slept = Lease::take(&run).unwrap().unwrap();
+        let slept = Lease::take(&stores, &run).unwrap().unwrap();
         slept.own.forget_renewals();
         slept.check().unwrap();
         assert!(!slept.fence().passed());
@@ -92,13 +94,14 @@ mod tests {
 
     #[test]
     fn one_driver_holds_a_run() {
+        let stores = Stores::new();
         let run = Location::parse("memory://lease/work/run", None).unwrap();
         let note = Note::mine();
-        let lease = Lease::take_as(note.clone(), &run).unwrap().unwrap();
+        let lease = Lease::take_as(&stores, note.clone(), &run).unwrap().unwrap();
         // Another driver is told so, even in the same process. A request that is sent again is not another driver.
-        assert!(matches!(Lease::take(&run), Err(RunError::Running { .. })));
-        let again = Lease::take_as(note, &run).unwrap().unwrap();
+        assert!(matches!(Lease::take(&stores, &run), Err(RunError::Running { .. })));
+        let again = Lease::take_as(&stores, note, &run).unwrap().unwrap();
         drop((lease, again));
-        assert!(Lease::take(&run).unwrap().is_some());
+        assert!(Lease::take(&stores, &run).unwrap().is_some());
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::worker::{Answer, REPORTS};
 use chunkwise_plan::{TaskReport, WrittenChunk};
-use chunkwise_storage::{Location, Moment, StorageError, Store};
+use chunkwise_storage::{Location, Moment, StorageError, Store, Stores};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -62,8 +62,8 @@ fn segment(key: &str) -> Option<u64> {
 
 impl Log {
     /// Starts a segment after the existing ones. A `fresh` folder has none.
-    pub fn open(run_dir: &Location, fresh: bool) -> Result<Log, StorageError> {
-        let store = Store::open(run_dir)?;
+    pub fn open(stores: &Stores, run_dir: &Location, fresh: bool) -> Result<Log, StorageError> {
+        let store = stores.open(run_dir)?;
         let there = if fresh { Vec::new() } else { store.list("")? };
         let next = there.iter().filter_map(|(k, _)| segment(k)).max().map_or(0, |n| n + 1);
         let file = match run_dir.local_path() {
@@ -110,8 +110,8 @@ impl Log {
 ///
 /// # Errors
 /// When storage fails.
-pub(crate) fn each_report(run_dir: &Location, told: &mut dyn FnMut(WrittenChunk)) -> Result<(), StorageError> {
-    let store = Store::open(run_dir)?;
+pub(crate) fn each_report(stores: &Stores, run_dir: &Location, told: &mut dyn FnMut(WrittenChunk)) -> Result<(), StorageError> {
+    let store = stores.open(run_dir)?;
     // Those of workers come first. A driver's own reports come later and take precedence.
     let number = |k: &str| segment(k).map(|n| n + 1).or_else(|| k.starts_with(&format!("{REPORTS}/")).then_some(0));
     let mut segments: Vec<(u64, String)> = store.list("")?.into_iter().filter_map(|(k, _)| Some((number(&k)?, k))).collect();
@@ -158,9 +158,9 @@ fn each_line(path: &Path, told: &mut dyn FnMut(&[u8])) -> io::Result<()> {
 }
 
 /// Every chunk that the tasks of a run reported. If there are several reports of a chunk, the latest one is used.
-pub fn read_reports(run_dir: &Location) -> Result<Reports, StorageError> {
+pub fn read_reports(stores: &Stores, run_dir: &Location) -> Result<Reports, StorageError> {
     let mut out = Reports::new();
-    each_report(run_dir, &mut |w| {
+    each_report(stores, run_dir, &mut |w| {
         out.insert((w.array.clone(), w.chunk.clone()), w);
     })?;
     Ok(out)
@@ -177,11 +177,12 @@ mod tests {
             serde_json::json!({"stage": 0, "task": 0, "written": written, "bytes_read": 0, "seconds": 0.0, "projected_mem": 0})
         };
         let run_dir = Location::parse("memory://log/run", None).unwrap();
-        let store = Store::open(&run_dir).unwrap();
+        let stores = Stores::new();
+        let store = stores.open(&run_dir).unwrap();
         store.put("reports-000000.jsonl", line(7).to_string().into_bytes()).unwrap();
         let said = serde_json::json!({"done": {"attempt": 0, "report": line(77)}});
         store.put(&format!("{REPORTS}/9_0-1.jsonl"), said.to_string().into_bytes()).unwrap();
-        let found = read_reports(&run_dir).unwrap();
+        let found = read_reports(&stores, &run_dir).unwrap();
         assert_eq!(found[&("a".to_string(), vec![0])].bytes, 7);
     }
 }

@@ -216,7 +216,7 @@ impl<N: Noted> Held<N> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use chunkwise_storage::Location;
+    use chunkwise_storage::{Location, Stores};
     use std::time::Instant;
 
     /// A note of a process that has ended.
@@ -227,7 +227,7 @@ pub(crate) mod tests {
     #[test]
     fn dead_processes_hold_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
+        let store = Stores::new().open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
         store.put("note", &b"x"[..]).unwrap();
         let alive = |note: &Note| note.alive(&store, "note").unwrap();
         let mine = Note::mine();
@@ -247,7 +247,7 @@ pub(crate) mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let note = Note { pid: child.id(), started: process_start(child.id()), ..Note::mine() };
         let deadline = Instant::now() + Duration::from_secs(20);
-        let store = Store::open(&Location::parse("memory://notes", None).unwrap()).unwrap();
+        let store = Stores::new().open(&Location::parse("memory://notes", None).unwrap()).unwrap();
         let alive = || note.alive(&store, "x").unwrap();
         while alive() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -258,7 +258,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_renewal_without_an_answer_is_known_again() {
-        let store = Store::open(&Location::parse("memory://notes/renewed", None).unwrap()).unwrap();
+        let store = Stores::new().open(&Location::parse("memory://notes/renewed", None).unwrap()).unwrap();
         let mut held = take(&store, "note", Note::mine(), |_: &Note| Ok(true)).unwrap().ok().unwrap();
         let before = held.text.clone();
         assert!(matches!(held.renew(), Ok(Renewed::Done)));

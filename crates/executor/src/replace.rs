@@ -5,7 +5,7 @@ use crate::RunError;
 use crate::claims::CLAIM;
 use crate::driver::{Still, outputs, unusable};
 use chunkwise_plan::{ArrayRole, Plan, PlanArray};
-use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, Store, at_once, replaceable};
+use chunkwise_storage::{Location, Near, Owned, Place, REPLACED, StorageError, Store, Stores, at_once, replaceable};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ByteSize, volume};
 
@@ -18,18 +18,18 @@ const LEAST_ROOM: u64 = 1 << 20;
 ///
 /// # Errors
 /// When an output does, with both names; or when a place cannot be examined.
-pub fn check_apart(plan: &Plan) -> Result<(), RunError> {
+pub fn check_apart(stores: &Stores, plan: &Plan) -> Result<(), RunError> {
     let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
     let of = |role| -> Result<Vec<Location>, StorageError> {
         plan.arrays.values().filter(|a| a.role == role).map(|a| Location::parse(&a.url, None)).collect()
     };
     let (inputs, outputs) = (of(ArrayRole::Input)?, of(ArrayRole::Output)?);
-    let places = at_once(&inputs, Place::of_array).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let places = at_once(&inputs, |at| Place::of_array(stores, at)).into_iter().collect::<Result<Vec<_>, _>>()?;
     // An input may have two places.
     let names: Vec<&Location> = inputs.iter().zip(&places).flat_map(|(url, p)| vec![url; p.len()]).collect();
     let mut read: Vec<Place> = places.into_iter().flatten().collect();
-    let written = at_once(&outputs, Place::of).into_iter().collect::<Result<Vec<_>, _>>()?;
-    read.push(Place::of(&run_dir)?);
+    let written = at_once(&outputs, |at| Place::of(stores, at)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    read.push(Place::of(stores, &run_dir)?);
     let Some((i, near)) = Place::first_overlap(&read, &written) else { return Ok(()) };
     let (what, other) = match near {
         Near::Read(r) if r < names.len() => ("the input", names[r]),
@@ -48,7 +48,7 @@ pub(crate) fn look<'a>(ctx: &TaskContext, names: &[&'a str]) -> Result<Vec<(&'a 
         source @ StorageError::Kept { .. } => RunError::Place { what: "an output cannot be written", source },
         other => RunError::Storage(other),
     };
-    let found = at_once(names, |name| replaceable(ctx.array_location(name), &ctx.array(name).meta().metadata));
+    let found = at_once(names, |name| replaceable(ctx.stores(), ctx.array_location(name), &ctx.array(name).meta().metadata));
     names.iter().zip(found).map(|(name, owned)| Ok((*name, owned.map_err(place)?))).collect()
 }
 
@@ -69,7 +69,7 @@ fn has_room(ctx: &TaskContext, name: &str, store: &Store) -> Result<bool, Storag
 pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned, still: Still<'_>) -> Result<Option<String>, RunError> {
     still()?;
     let at = ctx.array_location(name);
-    let store = Store::open(at)?;
+    let store = ctx.stores().open(at)?;
     if !owned.published || has_room(ctx, name, &store)? {
         store.set_aside::<RunError>(owned, &|| still())?;
         return Ok(None);
@@ -83,7 +83,7 @@ pub(crate) fn make_room(ctx: &TaskContext, name: &str, owned: &Owned, still: Sti
 
 /// Deletes the kept arrays, because the new ones are whole.
 pub(crate) fn drop_replaced(ctx: &TaskContext) -> Result<(), RunError> {
-    let dropped = at_once(&outputs(ctx), |name| Store::open(ctx.array_location(name))?.drop_aside());
+    let dropped = at_once(&outputs(ctx), |name| ctx.stores().open(ctx.array_location(name))?.drop_aside());
     Ok(dropped.into_iter().collect::<Result<(), StorageError>>()?)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn abort_uploads(ctx: &TaskContext) -> Result<(), StorageError> {
     let large = |a: &PlanArray| volume(&a.grid.stored_shape()).saturating_mul(a.dtype.size()) >= IN_PARTS;
     let written = ctx.plan.arrays.iter().filter(|(_, a)| a.role != ArrayRole::Input && large(a));
     let places: Vec<&Location> = written.map(|(name, _)| ctx.array_location(name)).filter(|at| at.is_remote()).collect();
-    at_once(&places, |at| Ok(Store::open(at)?.abort_uploads())).into_iter().try_for_each(|n: Result<u64, StorageError>| n.map(|_| ()))
+    at_once(&places, |at| Ok(ctx.stores().open(at)?.abort_uploads())).into_iter().try_for_each(|n: Result<u64, StorageError>| n.map(|_| ()))
 }
 
 /// The URLs of the outputs. If an output replaces another array, the place where that is kept is added.

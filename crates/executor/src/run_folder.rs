@@ -11,7 +11,7 @@ use crate::function::{CANCELLED, PIPELINE};
 use crate::lease::Lease;
 use crate::worker::REPORTS;
 use chunkwise_plan::{ArrayRole, Plan};
-use chunkwise_storage::{Location, StorageError, Store, is_chunk_key, prepare_work_dir};
+use chunkwise_storage::{Location, StorageError, Stores, is_chunk_key, prepare_work_dir};
 use chunkwise_task::Inputs;
 use serde::{Deserialize, Serialize};
 
@@ -61,11 +61,11 @@ fn is_link(folder: &Location) -> bool {
 ///
 /// # Errors
 /// When storage fails.
-pub fn kind(run: &Location) -> Result<FolderKind, StorageError> {
+pub fn kind(stores: &Stores, run: &Location) -> Result<FolderKind, StorageError> {
     if is_link(run) {
         return Ok(FolderKind::Other);
     }
-    let store = Store::open(run)?;
+    let store = stores.open(run)?;
     let marker = store.get(MARKER)?.and_then(|data| serde_json::from_slice::<Marker>(&data).ok());
     if marker.is_some_and(|m| m.format.starts_with("chunkwise-run/") && m.run == run.name()) {
         return Ok(FolderKind::Run);
@@ -97,8 +97,8 @@ fn is_ours(key: &str, intermediates: &[String]) -> bool {
 }
 
 /// Deletes the files of a run in its folder.
-fn delete(run: &Location) -> Result<Cleaned, StorageError> {
-    let store = Store::open(run)?;
+fn delete(stores: &Stores, run: &Location) -> Result<Cleaned, StorageError> {
+    let store = stores.open(run)?;
     if store.everything()?.is_empty() {
         return Ok(Cleaned::default());
     }
@@ -126,8 +126,8 @@ pub(crate) fn prepare(plan: &Plan) -> Result<(), RunError> {
 }
 
 /// Deletes the remains of an earlier run of a plan.
-pub(crate) fn clear(run: &Location) -> Result<(), RunError> {
-    delete(run)?;
+pub(crate) fn clear(stores: &Stores, run: &Location) -> Result<(), RunError> {
+    delete(stores, run)?;
     Ok(())
 }
 
@@ -146,14 +146,14 @@ pub(crate) fn check(run: &Location) -> Result<(), RunError> {
 ///
 /// # Errors
 /// When the folder does not belong to a run, another process drives the run now, or storage fails.
-pub fn clean(run: &Location) -> Result<Cleaned, RunError> {
-    if kind(run)? != FolderKind::Run {
+pub fn clean(stores: &Stores, run: &Location) -> Result<Cleaned, RunError> {
+    if kind(stores, run)? != FolderKind::Run {
         return Err(RunError::Executor(format!(
             "'{run}' is not the folder of a run: it has no {MARKER} with its name; nothing was deleted"
         )));
     }
-    let _lease = Lease::take(run)?;
-    Ok(delete(run)?)
+    let _lease = Lease::take(stores, run)?;
+    Ok(delete(stores, run)?)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use chunkwise_executor::{RunError, detached};
 use chunkwise_plan::Plan;
+use chunkwise_storage::Stores;
 use chunkwise_task::{TaskContext, run_task};
 use serde_json::json;
 use std::path::Path;
@@ -31,7 +32,7 @@ fn plan(folder: &Path) -> Plan {
 #[test]
 fn unfinished_reports_are_swept_when_everything_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    let ctx = TaskContext::open(plan(folder.path())).unwrap();
+    let ctx = TaskContext::open(&Stores::new(), plan(folder.path())).unwrap();
     detached::start(&ctx, false, false, None).unwrap();
     let reports = folder.path().join("work").join(ctx.plan.id()).join("reports");
     std::fs::create_dir_all(&reports).unwrap();

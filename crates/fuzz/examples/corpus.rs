@@ -5,9 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise::pipeline::{Overrides, load_text};
-use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, Store, open_array};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, open_array};
 use chunkwise::types::volume;
-use chunkwise_fuzz::{Kind, pipeline};
+use chunkwise_fuzz::{Kind, pipeline, runtime};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,13 @@ fn write(target: &str, name: &str, data: impl AsRef<[u8]>) {
 
 fn meta_of(kind: &Kind) -> Option<(Location, ArrayMeta)> {
     let at = Location::parse("memory:fuzz/corpus", None).unwrap().join(&kind.prefix.map(|b| b.to_string()).join("-"));
-    Store::open(&at).unwrap().put(kind.key, serde_json::to_vec(&kind.document).unwrap()).unwrap();
-    Some((at.clone(), open_array(&at).ok()?))
+    runtime().stores().open(&at).unwrap().put(kind.key, serde_json::to_vec(&kind.document).unwrap()).unwrap();
+    Some((at.clone(), open_array(runtime().stores(), &at).ok()?))
 }
 
 /// The first chunk of an array, encoded.
 fn encoded(at: &Location, meta: &ArrayMeta, zeros: bool) -> Option<Vec<u8>> {
-    let io = ArrayIo::new(at, meta).ok()?;
+    let io = ArrayIo::new(runtime().stores(), at, meta).ok()?;
     let index = vec![0; meta.shape.len()];
     let shape = meta.grid.region(&index).shape;
     let mut rng = fastrand::Rng::with_seed(1);
@@ -205,7 +205,7 @@ fn pipelines() {
         write("pipeline", &name, &text);
         // It makes the inputs, too.
         pipeline(text.as_bytes());
-        let loaded = load_text(&text, Path::new("x.yaml"), &Overrides::default()).map_err(|e| format!("{e:?}"));
+        let loaded = load_text(runtime(), &text, Path::new("x.yaml"), &Overrides::default()).map_err(|e| format!("{e:?}"));
         match loaded.and_then(|p| p.plan().map_err(|e| e.to_string())) {
             Ok(plan) if k % 6 == 0 || k >= expressions.len() => write("plan", &name, serde_json::to_string(&plan).unwrap()),
             Err(why) if name != "places" => println!("no plan: {name}: {why}"),

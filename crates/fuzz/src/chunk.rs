@@ -1,7 +1,7 @@
 //! Encoded chunks and shards. The first three bytes of an input choose the array, the rest is what is stored of a chunk.
 
 use crate::arrays::Kind;
-use crate::place::Scratch;
+use crate::place::{Scratch, stores};
 use chunkwise::storage::{ArrayIo, ArrayMeta, Cursor, Location, StorageError, Store, Values, open_array, read_small};
 use chunkwise::types::{Region, volume};
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ pub fn chunk(data: &[u8]) {
     let meta = KNOWN.with_borrow_mut(|known| {
         let read = || {
             scratch.store.put(kind.key, serde_json::to_vec(&kind.document).unwrap()).unwrap();
-            open_array(&scratch.at).ok().filter(|m| ArrayIo::new(&scratch.at, m).is_ok())
+            open_array(stores(), &scratch.at).ok().filter(|m| ArrayIo::new(stores(), &scratch.at, m).is_ok())
         };
         known.entry(kind.prefix).or_insert_with(read).clone()
     });
@@ -50,7 +50,7 @@ fn texts(scratch: &Scratch, kind: &Kind, stored: &[u8]) {
         (_, false) => numbers.join("."),
     };
     scratch.store.put(&key, stored).unwrap();
-    match read_small(&scratch.at, MOST_TEXT) {
+    match read_small(stores(), &scratch.at, MOST_TEXT) {
         Ok(Some(found)) => {
             let Values::Text(list) = found.values else { panic!("{}: these are no texts", kind.name) };
             assert_eq!((list.len() as u64, found.shape), (volume(&shape), shape), "{}", kind.name);
@@ -94,7 +94,7 @@ fn rows(region: &Region) -> Vec<Region> {
 
 /// Reads what is stored of the first and the last chunk in every way.
 pub(crate) fn decode(at: &Location, store: &Store, meta: &ArrayMeta, stored: &[u8]) {
-    let Ok(io) = ArrayIo::new(at, meta) else { return };
+    let Ok(io) = ArrayIo::new(stores(), at, meta) else { return };
     let item = meta.dtype.size() as usize;
     let counts = meta.grid.counts();
     let last: Vec<u64> = counts.iter().map(|n| n.saturating_sub(1)).collect();

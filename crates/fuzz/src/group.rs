@@ -1,7 +1,7 @@
 //! Groups: objects with their keys, separated by NUL bytes, the key of each on its first line.
 
 use crate::pipeline::load;
-use crate::place::{Scratch, at};
+use crate::place::{Scratch, at, stores};
 use chunkwise::storage::{NodeKind, TreeNode, consolidate, consolidated_tree, list_tree};
 
 /// Lists the group, by its folders and by its consolidated metadata, consolidates it, and computes with it.
@@ -21,7 +21,7 @@ pub fn group(data: &[u8]) {
     {
         ordered(&nodes);
     }
-    let nodes = list_tree(&scratch.at).map_err(|e| e.to_string());
+    let nodes = list_tree(stores(), &scratch.at).map_err(|e| e.to_string());
     if let Ok(nodes) = &nodes {
         ordered(nodes);
     }
@@ -31,8 +31,8 @@ pub fn group(data: &[u8]) {
         "spec": {"work_dir": at("work").as_str()},
     });
     load(&pipeline.to_string());
-    if nodes.is_ok() && consolidate(&scratch.at).is_ok() {
-        let again = list_tree(&scratch.at).map_err(|e| e.to_string());
+    if nodes.is_ok() && consolidate(stores(), &scratch.at).is_ok() {
+        let again = list_tree(stores(), &scratch.at).map_err(|e| e.to_string());
         assert_eq!(again.map(|n| n.len()), nodes.map(|n| n.len()), "consolidated, it has another number of nodes");
     }
 }

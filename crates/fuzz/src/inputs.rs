@@ -1,6 +1,6 @@
 //! What pipelines may read: the inputs of `docs/functions.md`, in memory.
 
-use crate::place::at;
+use crate::place::{at, stores};
 use chunkwise::storage::{ArrayIo, CodecChoice, Elements, NewArray, make_group, new_meta, publish_array};
 use chunkwise::types::{DType, Scalar};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 static MADE: LazyLock<()> = LazyLock::new(|| {
     let group = at("in/ds.zarr");
-    make_group(&group, 3, &Map::new()).unwrap();
+    make_group(stores(), &group, 3, &Map::new()).unwrap();
     let days = json!({"units": "days since 2020-01-01", "calendar": "standard"});
     let nan = f64::NAN;
     array("ds.zarr/time", DType::Int64, &[6], &["time"], &ints(&[0, 15, 31, 46, 60, 75]), days);
@@ -57,6 +57,6 @@ fn array(name: &str, dtype: DType, shape: &[u64], dims: &[&str], values: &[u8], 
     };
     let place = at("in").join(name);
     let meta = new_meta(&new).unwrap();
-    ArrayIo::new(&place, &meta).unwrap().write_chunk(&vec![0; shape.len()], Elements::whole(values, shape)).unwrap();
-    publish_array(&place, &meta).unwrap();
+    ArrayIo::new(stores(), &place, &meta).unwrap().write_chunk(&vec![0; shape.len()], Elements::whole(values, shape)).unwrap();
+    publish_array(stores(), &place, &meta).unwrap();
 }

@@ -25,6 +25,7 @@ pub use event::event;
 pub use group::group;
 pub use metadata::{metadata, metadata_v2};
 pub use pipeline::pipeline;
+pub use place::runtime;
 pub use plan::plan;
 pub use url::url;
 

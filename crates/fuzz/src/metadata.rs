@@ -1,9 +1,9 @@
 //! Metadata of arrays: what `info` and a pipeline do with it, until there is a plan that reads the array.
 
-use crate::place::{Scratch, at};
+use crate::place::{Scratch, at, runtime, stores};
 use crate::plan::examine;
 use chunkwise::storage::{ArrayIo, ArrayMeta, Location, open_array};
-use chunkwise::{Error, PlannerError, Session, decode_cf};
+use chunkwise::{Error, PlannerError, decode_cf};
 use std::time::Duration;
 
 /// Decoded bytes of a chunk that is read, at most.
@@ -37,7 +37,7 @@ pub fn metadata_v2(data: &[u8]) {
 
 fn array(scratch: &Scratch) {
     let at = scratch.at.join("a");
-    let meta = match open_array(&at) {
+    let meta = match open_array(stores(), &at) {
         Ok(meta) => meta,
         Err(e) => return drop(e.to_string()),
     };
@@ -51,7 +51,7 @@ fn array(scratch: &Scratch) {
 
 /// Keys and chunks.
 fn chunks(scratch: &Scratch, at: &Location, meta: &ArrayMeta) {
-    let io = match ArrayIo::new(at, meta) {
+    let io = match ArrayIo::new(stores(), at, meta) {
         Ok(io) => io,
         Err(e) => return drop(e.to_string()),
     };
@@ -79,12 +79,12 @@ fn chunks(scratch: &Scratch, at: &Location, meta: &ArrayMeta) {
 
 /// Makes a plan that reads the array.
 fn plans(array: &Location) {
-    let opened = chunkwise::open(array.as_str(), None).and_then(|stored| decode_cf(&stored));
+    let opened = runtime().array(array.as_str(), None).and_then(|stored| decode_cf(&stored));
     let array = match opened {
         Ok(array) => array,
         Err(e) => return drop(e.to_string()),
     };
-    let session = Session::new(500_000_000, 2, at("work").as_str()).unwrap().with_planning_limit(PLANNING);
+    let session = runtime().session(500_000_000, 2, at("work").as_str()).unwrap().with_planning_limit(PLANNING);
     let request = session.request(at("out").as_str(), &array).unwrap();
     planned(session.plan(&[request]));
 }

@@ -2,6 +2,7 @@
 
 use crate::inputs;
 use crate::metadata::planned;
+use crate::place::runtime;
 use chunkwise::executor::Choice;
 use chunkwise::pipeline::{LoadError, Overrides, load_text};
 use std::path::Path;
@@ -20,7 +21,7 @@ pub fn pipeline(data: &[u8]) {
 
 pub(crate) fn load(text: &str) {
     inputs::make();
-    let loaded = match load_text(text, Path::new("fuzz.yaml"), &Overrides::default()) {
+    let loaded = match load_text(runtime(), text, Path::new("fuzz.yaml"), &Overrides::default()) {
         Ok(loaded) => loaded,
         // Said as the command says it.
         Err(LoadError::Pipeline(e)) => return drop((e.to_string(), format!("{e:?}"))),

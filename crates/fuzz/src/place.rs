@@ -1,6 +1,7 @@
 //! Where targets may read and write: objects in memory, and nothing else.
 
-use chunkwise::storage::{Location, Store, restrict};
+use chunkwise::Runtime;
+use chunkwise::storage::{Location, Store, Stores};
 use std::cell::RefCell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What inputs may name. Of everything else, opening it is refused, as in a function on AWS Lambda.
 const ALLOWED: &str = "memory:///fuzz";
 
-static RESTRICTED: LazyLock<()> = LazyLock::new(|| restrict(&[ALLOWED.into()]).unwrap());
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = Runtime::new();
+    runtime.stores().restrict(&[ALLOWED.into()]).unwrap();
+    runtime
+});
 
-/// Restricts this process to objects in memory.
-pub(crate) fn restricted() {
-    LazyLock::force(&RESTRICTED);
+/// The runtime of the targets, which is restricted to objects in memory.
+pub fn runtime() -> &'static Runtime {
+    &RUNTIME
+}
+
+/// Its stores.
+pub(crate) fn stores() -> &'static Stores {
+    RUNTIME.stores()
 }
 
 /// A place below the one that is allowed.
 pub(crate) fn at(name: &str) -> Location {
-    restricted();
     Location::parse(&format!("{ALLOWED}/{name}"), None).unwrap()
 }
 
@@ -35,7 +44,7 @@ impl Scratch {
         }
         let own =
             OWN.with_borrow_mut(|own| own.get_or_insert_with(|| at(&format!("thread{}", NEXT.fetch_add(1, Ordering::Relaxed)))).clone());
-        let store = Store::open(&own).unwrap();
+        let store = stores().open(&own).unwrap();
         Scratch { at: own, store }
     }
 }

@@ -1,6 +1,6 @@
 //! Plans in JSON: read, checked, shown, and opened as a worker opens them.
 
-use crate::place::restricted;
+use crate::place::stores;
 use chunkwise::executor::check_apart;
 use chunkwise::plan::Plan;
 use chunkwise::report;
@@ -15,7 +15,6 @@ static PRICES: LazyLock<Prices> = LazyLock::new(|| Prices::built_in().unwrap());
 /// # Panics
 /// When a promise is broken.
 pub fn plan(data: &[u8]) {
-    restricted();
     match Plan::from_json(&String::from_utf8_lossy(data)) {
         Ok(plan) => examine(&plan),
         Err(e) => drop(e.to_string()),
@@ -24,16 +23,15 @@ pub fn plan(data: &[u8]) {
 
 /// Does all with a valid plan that comes before its first task.
 pub(crate) fn examine(plan: &Plan) {
-    restricted();
     let again = Plan::from_json(&serde_json::to_string_pretty(plan).unwrap()).unwrap_or_else(|e| panic!("not valid when read again: {e}"));
     assert_eq!(again.id(), plan.id(), "it has another id when it is read again");
-    if let Err(e) = check_apart(plan) {
+    if let Err(e) = check_apart(stores(), plan) {
         drop(e.to_string());
     }
     drop((report::table(plan), report::explain(plan), report::dot(plan), report::svg(plan)));
     let projection = project(plan, &Setup::of(plan, "us-east-1"), &PRICES).unwrap();
     drop((projection.summary(), projection.details(&PRICES)));
-    let context = match TaskContext::open(plan.clone()) {
+    let context = match TaskContext::open(stores(), plan.clone()) {
         Ok(context) => context,
         Err(e) => return drop(e.to_string()),
     };

@@ -1,7 +1,7 @@
 //! Names of places: a path or a URL, and behind a NUL byte the folder that it is relative to.
 
-use crate::place::restricted;
-use chunkwise::storage::{Location, Place, check_allowed, configure};
+use crate::place::stores;
+use chunkwise::storage::{Location, Place};
 use chunkwise::types::StoreOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,6 @@ const SECRET: &str = "hunter2secret";
 /// # Panics
 /// When a promise is broken.
 pub fn url(data: &[u8]) {
-    restricted();
     let mut parts = data.splitn(2, |b| *b == 0).map(String::from_utf8_lossy);
     let (text, base) = (parts.next().unwrap_or_default(), parts.next());
     let base = base.as_deref().map(Path::new).unwrap_or(Path::new("/base"));
@@ -43,7 +42,7 @@ fn place(location: &Location) {
     }
     drop((location.name().len(), location.to_string(), location.local_path(), location.check_not_root().is_ok()));
     if location.is_remote() {
-        assert!(check_allowed(location).is_err(), "it is outside of what is allowed");
+        assert!(stores().check_allowed(location).is_err(), "it is outside of what is allowed");
     }
     let by_name = Place::by_name(location);
     assert!(by_name.overlaps(&by_name) || location.as_str().ends_with("//"), "it is not where it is");
@@ -65,7 +64,7 @@ fn secrets(text: &str) {
 
 /// Regions, accounts, endpoints and prefixes of a file.
 fn options(text: &str) {
-    let s3 = |o: StoreOptions| configure(&BTreeMap::from([("s3://".to_string(), o)]));
+    let s3 = |o: StoreOptions| stores().configure(&BTreeMap::from([("s3://".to_string(), o)]));
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if s3(StoreOptions { region: Some(text.into()), ..StoreOptions::default() }).is_ok() {
         assert!(text.chars().all(word), "'{text}' is taken for a region");
@@ -76,8 +75,8 @@ fn options(text: &str) {
         assert!(!e.to_string().contains(SECRET), "{e}");
     }
     let account = StoreOptions { account: Some(text.into()), ..StoreOptions::default() };
-    assert!(configure(&BTreeMap::from([("az://".to_string(), account)])).is_err(), "the account '{text}' is taken from a file");
-    if let Err(e) = configure(&BTreeMap::from([(text.to_string(), StoreOptions::default())])) {
+    assert!(stores().configure(&BTreeMap::from([("az://".to_string(), account)])).is_err(), "the account '{text}' is taken from a file");
+    if let Err(e) = stores().configure(&BTreeMap::from([(text.to_string(), StoreOptions::default())])) {
         drop(e.to_string());
     }
 }

@@ -1,5 +1,7 @@
 //! The configuration of the function, from its environment.
 
+use chunkwise::Runtime;
+
 /// The configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -9,13 +11,15 @@ pub struct Config {
     pub processors: usize,
     /// The work directory of pipelines that name none.
     pub work_dir: Option<String>,
+    /// Its stores, restricted to its URL prefixes.
+    pub runtime: Runtime,
 }
 
 /// A function has one processor for each of these megabytes of memory.
 const PER_PROCESSOR: u64 = 1769;
 
 impl Config {
-    /// Reads the configuration, and restricts this process to the URL prefixes in it.
+    /// Reads the configuration, and restricts the stores to the URL prefixes in it.
     ///
     /// # Errors
     /// One sentence, if a variable is wrong.
@@ -30,8 +34,9 @@ impl Config {
         if prefixes.is_empty() {
             tracing::warn!("CHUNKWISE_ALLOWED_PREFIXES names no URL prefix, so nothing can be read or written");
         }
-        chunkwise::storage::restrict(&prefixes).map_err(|e| format!("CHUNKWISE_ALLOWED_PREFIXES: {e}"))?;
-        Ok(Config { memory: megabytes << 20, processors: processors(megabytes), work_dir: variable("CHUNKWISE_WORK_DIR") })
+        let runtime = Runtime::new();
+        runtime.stores().restrict(&prefixes).map_err(|e| format!("CHUNKWISE_ALLOWED_PREFIXES: {e}"))?;
+        Ok(Config { memory: megabytes << 20, processors: processors(megabytes), work_dir: variable("CHUNKWISE_WORK_DIR"), runtime })
     }
 }
 

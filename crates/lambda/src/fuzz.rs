@@ -6,6 +6,7 @@
 use crate::config::Config;
 use crate::serve::{Invocation, act};
 use crate::tasks::Kept;
+use chunkwise::Runtime;
 use chunkwise::executor::function::{Answer, Event};
 use chunkwise::plan::Plan;
 use proptest::prelude::*;
@@ -119,13 +120,19 @@ fn values() -> impl Strategy<Value = (usize, Value)> {
     (any::<usize>(), prop::sample::select(all))
 }
 
-/// A folder that the process may use, and one beside it that it may not.
+/// A runtime that may use the folder.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = Runtime::new();
+    runtime.stores().restrict(&[ROOT.join("allowed").display().to_string()]).unwrap();
+    runtime
+});
+
+/// A folder that the function may use, and one beside it that it may not.
 static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = std::env::temp_dir().join(format!("chunkwise-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(root.join("allowed")).unwrap();
     std::fs::create_dir_all(root.join("other")).unwrap();
     std::fs::write(root.join("other/secret"), "kept").unwrap();
-    chunkwise::storage::restrict(&[root.join("allowed").display().to_string()]).unwrap();
     root
 });
 
@@ -150,7 +157,7 @@ fn events() -> (Vec<Value>, PathBuf, Vec<u8>) {
 
 fn serve(kept: &Mutex<Kept>, text: &[u8]) -> Result<Answer, String> {
     let event = Event::from_json(text).map_err(|e| e.to_string())?;
-    let config = Config { memory: 512 << 20, processors: 1, work_dir: None };
+    let config = Config { memory: 512 << 20, processors: 1, work_dir: None, runtime: RUNTIME.clone() };
     let invocation = Invocation { request_id: "r".into(), deadline: Instant::now() + Duration::from_secs(20), init_seconds: None };
     act(&config, kept, event, &invocation).map_err(|f| f.message)
 }

@@ -3,11 +3,12 @@
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::tasks::check_memory;
+use chunkwise::Runtime;
 use chunkwise::detached;
 use chunkwise::executor::function::{ANSWER_FORMAT, Mode, PIPELINE, PlanAnswer, PlanEvent};
 use chunkwise::pipeline::{Overrides, Pipeline, load_text};
 use chunkwise::plan::ArrayRole;
-use chunkwise::storage::{Location, Store};
+use chunkwise::storage::Location;
 use chunkwise::task::TaskContext;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl Kept {
     /// Reads the pipeline of an event.
     fn of(config: &Config, e: &PlanEvent) -> Result<Kept, Failure> {
         let (path, text) = match (&e.pipeline, &e.document) {
-            (Some(url), _) => (url.clone(), fetch(url)?),
+            (Some(url), _) => (url.clone(), fetch(config, url)?),
             (_, Some(serde_json::Value::String(text))) => (inline(e), text.clone()),
             (_, document) => (inline(e), serde_json::to_string(&document).unwrap_or_default()),
         };
@@ -51,14 +52,14 @@ impl Kept {
     }
 
     /// Opens its inputs.
-    pub fn load(&self) -> Result<Pipeline, Failure> {
+    pub fn load(&self, runtime: &Runtime) -> Result<Pipeline, Failure> {
         let overrides = Overrides {
             allowed_mem: Some(self.allowed_mem),
             work_dir: self.work_dir.clone(),
             default_work_dir: self.default_work_dir.clone(),
             set: self.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         };
-        Ok(load_text(&self.text, Path::new(&self.path), &overrides)?)
+        Ok(load_text(runtime, &self.text, Path::new(&self.path), &overrides)?)
     }
 }
 
@@ -66,10 +67,10 @@ fn inline(e: &PlanEvent) -> String {
     e.base.as_ref().map_or_else(|| "document.yaml".into(), |b| format!("{}/document.yaml", b.trim_end_matches('/')))
 }
 
-fn fetch(url: &str) -> Result<String, Failure> {
+fn fetch(config: &Config, url: &str) -> Result<String, Failure> {
     let location = Location::parse(url, None)?;
     let folder = location.parent().ok_or_else(|| Failure::refused(format!("'{url}' is no file")))?;
-    let store = Store::open(&folder)?;
+    let store = config.runtime.stores().open(&folder)?;
     match store.size(location.name())? {
         None => return Err(Failure::refused(format!("there is no pipeline at '{url}'"))),
         Some(n) if n > MAX_PIPELINE => {
@@ -87,22 +88,22 @@ fn fetch(url: &str) -> Result<String, Failure> {
 /// When the pipeline is wrong, uses a place that is not allowed, or needs more memory than the function has; when outputs exist.
 pub fn plan(config: &Config, e: &PlanEvent) -> Result<PlanAnswer, Failure> {
     let kept = Kept::of(config, e)?;
-    let plan = kept.load()?.plan()?;
+    let plan = kept.load(&config.runtime)?.plan()?;
     for stage in 0..plan.stages.len() {
         check_memory(config, &plan, stage)?;
     }
-    let context = TaskContext::open(plan)?;
+    let context = TaskContext::open(config.runtime.stores(), plan)?;
     let (plan, run) = (&context.plan, &context.run_dir);
     // This check comes before anything is deleted.
     for name in plan.arrays.keys() {
-        chunkwise::storage::check_allowed(context.array_location(name))?;
+        config.runtime.stores().check_allowed(context.array_location(name))?;
     }
     let stages = if e.dry_run {
         detached::preview(&context, e.batch)
     } else {
         let stages = detached::start(&context, e.mode == Mode::Resume, e.mode == Mode::Overwrite, e.batch)?;
         let text = serde_json::to_vec(&kept).map_err(|e| Failure::refused(e.to_string()))?;
-        Store::open(run)?.put(PIPELINE, text)?;
+        context.stores().open(run)?.put(PIPELINE, text)?;
         stages
     };
     let outputs = plan.arrays.iter().filter(|(_, a)| a.role == ArrayRole::Output);

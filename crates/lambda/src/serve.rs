@@ -75,9 +75,9 @@ pub fn act(config: &Config, kept: &Mutex<tasks::Kept>, event: Event, invocation:
     Ok(match event {
         Event::RunTasks(e) => Answer::RunTasks(tasks::run(config, kept, &e, invocation)?),
         Event::Plan(e) => Answer::Plan(plan::plan(config, &e)?),
-        Event::Status(e) => Answer::Status(runs::status(&e)?),
-        Event::Finish(e) => Answer::Finish(runs::finish(&e)?),
-        Event::Cancel(e) => Answer::Cancel(runs::cancel(&e)?),
-        Event::Clean(e) => Answer::Clean(runs::clean(&e)?),
+        Event::Status(e) => Answer::Status(runs::status(config, &e)?),
+        Event::Finish(e) => Answer::Finish(runs::finish(config, &e)?),
+        Event::Cancel(e) => Answer::Cancel(runs::cancel(config, &e)?),
+        Event::Clean(e) => Answer::Clean(runs::clean(config, &e)?),
     })
 }

@@ -8,7 +8,7 @@ use chunkwise::executor::detached::is_cancelled;
 use chunkwise::executor::driver::peak_memory;
 use chunkwise::executor::function::{ANSWER_FORMAT, FailedTask, RESOURCE, RunTasksAnswer, RunTasksEvent, ranges};
 use chunkwise::executor::worker::{Answer, Exit, Limits, Share, VERSION, Worker, run_share};
-use chunkwise::storage::Location;
+use chunkwise::storage::{Location, Stores};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
@@ -46,7 +46,7 @@ impl Kept {
         // The old plan goes first, so that its chunks are not in memory beside those of the new one.
         self.open = None;
         let limits = Limits { threads: config.processors, allowed_mem: Some(config.memory) };
-        let worker = Arc::new(Worker::open(&e.plan, Some(&e.hash), None, &limits)?);
+        let worker = Arc::new(Worker::open(config.runtime.stores(), &e.plan, Some(&e.hash), None, &limits)?);
         self.open = Some((key, worker.clone()));
         Ok(worker)
     }
@@ -81,12 +81,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(run: Location, cancel: Arc<AtomicBool>) -> Watch {
+    fn start(stores: Stores, run: Location, cancel: Arc<AtomicBool>) -> Watch {
         let over = Arc::new(AtomicBool::new(false));
         let until = over.clone();
         let handle = std::thread::spawn(move || {
             while !until.load(Ordering::Acquire) {
-                if is_cancelled(&run).unwrap_or(false) {
+                if is_cancelled(&stores, &run).unwrap_or(false) {
                     cancel.store(true, Ordering::Relaxed);
                     return;
                 }
@@ -176,7 +176,7 @@ pub fn run(config: &Config, kept: &Mutex<Kept>, e: &RunTasksEvent, invocation: &
         until: invocation.deadline.checked_sub(margin),
     };
     let cancel = Arc::new(AtomicBool::new(false));
-    let watch = Watch::start(worker.context.run_dir.clone(), cancel.clone());
+    let watch = Watch::start(worker.context.stores().clone(), worker.context.run_dir.clone(), cancel.clone());
     // A state machine accepts 256 KiB, and does not use reports.
     let mut sum = Sum { many: e.strict, ..Sum::default() };
     let shared = run_share(&worker, &share, &cancel, &mut |a| sum.add(a));
@@ -269,7 +269,7 @@ mod tests {
     fn nobody_watches_a_run_after_its_work() {
         let cancel = Arc::new(AtomicBool::new(false));
         let nowhere = std::env::temp_dir().join("chunkwise-nowhere").display().to_string();
-        drop(Watch::start(Location::parse(&nowhere, None).unwrap(), cancel.clone()));
+        drop(Watch::start(Stores::new(), Location::parse(&nowhere, None).unwrap(), cancel.clone()));
         let began = Instant::now();
         while Arc::strong_count(&cancel) > 1 {
             assert!(began.elapsed() < LOOK / 2, "the thread sleeps on");

@@ -79,9 +79,14 @@ impl Level {
     }
 
     /// The best level of this machine. It is determined once.
+    #[inline]
     pub fn best() -> Level {
+        #[cold]
+        fn find() -> Level {
+            Level::available().pop().unwrap_or(Level::Portable)
+        }
         static BEST: OnceLock<Level> = OnceLock::new();
-        *BEST.get_or_init(|| Level::available().pop().unwrap_or(Level::Portable))
+        *BEST.get_or_init(find)
     }
 }
 

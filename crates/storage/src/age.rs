@@ -54,13 +54,13 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Location, Store};
+    use crate::{Location, Stores};
     use std::time::{Duration, SystemTime};
 
     #[test]
     fn files_are_as_old_as_they_say() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
+        let store = Stores::new().open(&Location::parse(folder.path().to_str().unwrap(), None).unwrap()).unwrap();
         assert_eq!(store.age("note").unwrap(), None);
         store.put("note", &b"x"[..]).unwrap();
         assert!(store.age("note").unwrap().unwrap() < Duration::from_secs(50));
@@ -69,7 +69,7 @@ mod tests {
         assert!(store.age("note").unwrap().unwrap() >= Duration::from_secs(99));
         // Nothing is left beside it.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let elsewhere = Store::open(&Location::parse("memory://age", None).unwrap()).unwrap();
+        let elsewhere = Stores::new().open(&Location::parse("memory://age", None).unwrap()).unwrap();
         assert_eq!(elsewhere.age("note").unwrap(), None);
         elsewhere.put("note", &b"x"[..]).unwrap();
         assert!(elsewhere.age("note").unwrap().unwrap() < Duration::from_secs(50));

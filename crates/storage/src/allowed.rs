@@ -1,25 +1,32 @@
-//! Limits the places that this process may open at all.
+//! Limits the places that a handle may open at all.
 //!
 //! A function or a service runs plans and pipelines of other people. Before anything is opened, it names the URL prefixes that it was made
-//! for, once. From then on no store can be opened elsewhere, whatever a plan, a pipeline or the metadata of an array says. URLs are not
+//! for, once. From then on its handle opens no store elsewhere, whatever a plan, a pipeline or the metadata of an array says. URLs are not
 //! interpreted any further: if a part of a URL could mean something else to another reader (`..`, an empty part, `%2e`, a backslash), the
 //! URL is refused.
 
 use crate::{Location, StorageError};
 use std::sync::OnceLock;
 
-static PREFIXES: OnceLock<Vec<Location>> = OnceLock::new();
+/// The places that a handle is restricted to, once they are set.
+#[derive(Debug, Default)]
+pub(crate) struct Prefixes(OnceLock<Vec<Location>>);
 
-/// Restricts this process to places at or below some URLs, for good. An empty list allows nothing.
-///
-/// # Errors
-/// When a prefix is not a URL, or the process is restricted already.
-pub fn restrict(prefixes: &[String]) -> Result<(), StorageError> {
-    let parsed: Vec<Location> = prefixes.iter().map(|p| Location::parse(p, None)).collect::<Result<_, _>>()?;
-    if let Some(odd) = parsed.iter().find(|l| ambiguous(l.as_str()).is_some()) {
-        return Err(StorageError::Url { url: odd.to_string(), problem: "it is no plain prefix".into() });
+impl Prefixes {
+    /// Restricts to places at or below some URLs, for good. An empty list allows nothing.
+    pub fn restrict(&self, prefixes: &[String]) -> Result<(), StorageError> {
+        let parsed: Vec<Location> = prefixes.iter().map(|p| Location::parse(p, None)).collect::<Result<_, _>>()?;
+        if let Some(odd) = parsed.iter().find(|l| ambiguous(l.as_str()).is_some()) {
+            return Err(StorageError::Url { url: odd.to_string(), problem: "it is no plain prefix".into() });
+        }
+        self.0.set(parsed).map_err(|_| StorageError::Url { url: prefixes.join(","), problem: "other prefixes were set before".into() })
     }
-    PREFIXES.set(parsed).map_err(|_| StorageError::Url { url: prefixes.join(","), problem: "other prefixes were set before".into() })
+
+    /// Refuses a place outside.
+    pub fn check(&self, location: &Location) -> Result<(), StorageError> {
+        let Some(prefixes) = self.0.get() else { return Ok(()) };
+        inside(location, prefixes).map_err(|problem| StorageError::Url { url: location.to_string(), problem })
+    }
 }
 
 /// The ambiguous part of a URL; `None` if there is none.
@@ -42,15 +49,6 @@ fn inside(location: &Location, prefixes: &[Location]) -> Result<(), String> {
     }
     let list = prefixes.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ");
     Err(format!("it is outside of what may be read and written here ({})", if list.is_empty() { "nothing" } else { &list }))
-}
-
-/// Refuses a place that this process may not touch.
-///
-/// # Errors
-/// When it is restricted, and the place is outside.
-pub fn check_allowed(location: &Location) -> Result<(), StorageError> {
-    let Some(prefixes) = PREFIXES.get() else { return Ok(()) };
-    inside(location, prefixes).map_err(|problem| StorageError::Url { url: location.to_string(), problem })
 }
 
 #[cfg(test)]

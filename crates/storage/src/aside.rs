@@ -100,8 +100,8 @@ impl Store {
     /// When storage fails.
     pub fn drop_aside(&self) -> Result<(), StorageError> {
         let at = self.location.join(REPLACED);
-        match replaceable(&at, &serde_json::Value::Null) {
-            Ok(owned) => Store::open(&at)?.delete_ours(&|key| owned.has(key), false).map(|_| ()),
+        match replaceable(self.stores(), &at, &serde_json::Value::Null) {
+            Ok(owned) => self.stores().open(&at)?.delete_ours(&|key| owned.has(key), false).map(|_| ()),
             Err(StorageError::Kept { .. }) => Ok(()),
             Err(e) => Err(e),
         }

@@ -3,7 +3,7 @@
 use crate::codec::ChunkCodec;
 use crate::object::Object;
 use crate::shard::{Entry, ShardError, ShardLayout};
-use crate::{ArrayMeta, InputWatch, Location, MemoryTier, StorageError, Store};
+use crate::{ArrayMeta, InputWatch, Location, MemoryTier, StorageError, Store, Stores};
 use chunkwise_types::{ArrayAccess, AxisChunks, unravel, volume};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,18 +58,18 @@ pub fn checksum(object: &[u8]) -> u64 {
 
 impl ArrayIo {
     /// Opens the chunks of an array whose metadata is known.
-    pub fn new(location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?, location, meta, None)
+    pub fn new(stores: &Stores, location: &Location, meta: &ArrayMeta) -> Result<ArrayIo, StorageError> {
+        Self::of(stores.open(location)?, location, meta, None)
     }
 
     /// As [`ArrayIo::new`]. A chunk that was decoded for a part of it is kept while there is room.
-    pub fn cached(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?, location, meta, Some(tier.clone()))
+    pub fn cached(stores: &Stores, location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
+        Self::of(stores.open(location)?, location, meta, Some(tier.clone()))
     }
 
     /// As [`ArrayIo::new`]; the chunks stay in memory while there is room.
-    pub fn in_memory(location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
-        Self::of(Store::open(location)?.with_memory(tier.clone()), location, meta, None)
+    pub fn in_memory(stores: &Stores, location: &Location, meta: &ArrayMeta, tier: &Arc<MemoryTier>) -> Result<ArrayIo, StorageError> {
+        Self::of(stores.open(location)?.with_memory(tier.clone()), location, meta, None)
     }
 
     fn of(store: Store, location: &Location, meta: &ArrayMeta, cache: Option<Arc<MemoryTier>>) -> Result<ArrayIo, StorageError> {

@@ -1,10 +1,10 @@
 //! The HTTP client of the stores. It takes the same settings as that of `object_store`.
 //!
 //! It differs in two points. A redirect must stay on its server: an answer must not lead signed requests, with tokens in them, or requests
-//! out of this network to another server. The person who runs the program may allow the other server ([`crate::allow`]). And if a file
+//! out of this network to another server. The person who runs the program may allow the other server ([`crate::Stores::allow`]). And if a file
 //! named the server, a name that stands for an address of this machine or of its link is refused.
 
-use crate::trust;
+use crate::trust::{self, Trust};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::{ClientConfigKey as Key, ClientOptions};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -25,6 +25,8 @@ pub(crate) struct Connector {
     pub signed: bool,
     /// A name may not stand for this machine.
     pub far: bool,
+    /// What the person allows.
+    pub trust: Arc<Trust>,
 }
 
 impl HttpConnector for Connector {
@@ -40,9 +42,9 @@ fn build(options: &ClientOptions, of: &Connector) -> Result<reqwest::Client, Fai
     let get = |key: Key| options.get_config_value(&key);
     let on = |key: Key| trust::is_true(get(key));
     let time = |key: Key| -> Result<Option<Duration>, Failed> { Ok(get(key).map(|t| humantime::parse_duration(&t)).transpose()?) };
-    let (signed, far) = (of.signed, of.far);
+    let (signed, far, trust) = (of.signed, of.far, of.trust.clone());
     let mut b = reqwest::ClientBuilder::new().dns_resolver(Arc::new(Resolver { far }));
-    b = b.redirect(Policy::custom(move |attempt| follow(attempt, signed)));
+    b = b.redirect(Policy::custom(move |attempt| follow(attempt, signed, &trust)));
     b = b.user_agent(get(Key::UserAgent).unwrap_or_else(|| concat!("chunkwise/", env!("CARGO_PKG_VERSION")).into()));
     if let Some(url) = get(Key::ProxyUrl) {
         let mut proxy = reqwest::Proxy::all(url)?;
@@ -81,7 +83,7 @@ fn build(options: &ClientOptions, of: &Connector) -> Result<reqwest::Client, Fai
     Ok(b.https_only(!on(Key::AllowHttp)).build()?)
 }
 
-fn follow(attempt: Attempt<'_>, signed: bool) -> reqwest::redirect::Action {
+fn follow(attempt: Attempt<'_>, signed: bool, trust: &Trust) -> reqwest::redirect::Action {
     let (to, from) = (attempt.url(), attempt.previous().first());
     if attempt.previous().len() > REDIRECTS {
         return attempt.error("it leads from one place to the next without an end");
@@ -91,7 +93,7 @@ fn follow(attempt: Attempt<'_>, signed: bool) -> reqwest::redirect::Action {
         let upgrade = (from.scheme(), to.scheme(), from.port(), to.port()) == ("http", "https", None, None);
         from.scheme() == to.scheme() && place(from) == place(to) || upgrade && from.host_str() == to.host_str()
     });
-    if same || if signed { trust::may_sign(to) } else { trust::may_read(to) } {
+    if same || if signed { trust.may_sign(to) } else { trust.may_read(to) } {
         return attempt.follow();
     }
     let (kind, origin) = (if signed { "endpoint" } else { "host" }, to.origin().ascii_serialization());

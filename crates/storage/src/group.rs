@@ -1,7 +1,7 @@
 //! Groups, consolidated metadata and the tree of a store.
 
 use crate::meta::{MOST_OF_GROUP, from_document};
-use crate::{ArrayMeta, Location, StorageError, Store, at_once};
+use crate::{ArrayMeta, Location, StorageError, Store, Stores, at_once};
 use serde_json::{Map, Value, json};
 
 /// A node of a store.
@@ -37,8 +37,8 @@ fn parsed(store: &Store, key: &str, data: Option<bytes::Bytes>) -> Result<Option
 ///
 /// # Errors
 /// When storage fails.
-pub fn group_format(location: &Location) -> Result<Option<u8>, StorageError> {
-    let store = Store::open(location)?;
+pub fn group_format(stores: &Stores, location: &Location) -> Result<Option<u8>, StorageError> {
+    let store = stores.open(location)?;
     if store.get("zarr.json")?.is_some() {
         return Ok(Some(3));
     }
@@ -47,8 +47,8 @@ pub fn group_format(location: &Location) -> Result<Option<u8>, StorageError> {
 
 /// Makes a group of a version of Zarr in a folder that is not a group. If one exists by now, it stays as it is, even if a repeated request
 /// arrives late.
-pub fn make_group(location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
-    let store = Store::open(location)?;
+pub fn make_group(stores: &Stores, location: &Location, zarr_format: u8, attributes: &Map<String, Value>) -> Result<(), StorageError> {
+    let store = stores.open(location)?;
     if zarr_format == 2 {
         if !attributes.is_empty() {
             store.create(".zattrs", json!(attributes).to_string().as_bytes())?;
@@ -86,8 +86,8 @@ const ATTEMPTS: usize = 8;
 
 /// Writes the metadata of everything below a group into one document, as zarr-python does. For a v3 group, this is the group's own
 /// document.
-pub fn consolidate(location: &Location) -> Result<(), StorageError> {
-    let store = Store::open(location)?;
+pub fn consolidate(stores: &Stores, location: &Location) -> Result<(), StorageError> {
+    let store = stores.open(location)?;
     for _ in 0..ATTEMPTS {
         if consolidate_once(&store)? {
             return Ok(());
@@ -167,8 +167,8 @@ pub fn consolidated_tree(location: &Location, root: &Value) -> Option<Vec<TreeNo
 }
 
 /// Every group and array of a store. If the store cannot be listed (http), the nodes that its consolidated metadata names.
-pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
-    let store = Store::open(location)?;
+pub fn list_tree(stores: &Stores, location: &Location) -> Result<Vec<TreeNode>, StorageError> {
+    let store = stores.open(location)?;
     if !store.can_list()
         && let Some(root) = read(&store, "zarr.json")?
         && let Some(nodes) = consolidated_tree(location, &root)
@@ -188,7 +188,7 @@ pub fn list_tree(location: &Location) -> Result<Vec<TreeNode>, StorageError> {
                 Some(NodeKind::Array(from_document(&url.to_string(), doc, 3).map(Box::new).map_err(|e| e.to_string())))
             }
         } else if store.get(&key(".zarray"))?.is_some() {
-            Some(NodeKind::Array(crate::open_array(&url).map(Box::new).map_err(|e| e.to_string())))
+            Some(NodeKind::Array(crate::open_array(stores, &url).map(Box::new).map_err(|e| e.to_string())))
         } else if store.get(&key(".zgroup"))?.is_some() {
             let attributes = read(&store, &key(".zattrs"))?.and_then(|v| v.as_object().cloned()).unwrap_or_default();
             Some(NodeKind::Group(attributes))

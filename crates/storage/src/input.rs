@@ -2,7 +2,7 @@
 
 use crate::meta::{document_of, same};
 use crate::world::{nanoseconds, now};
-use crate::{ArrayIo, ArrayMeta, Location, StorageError, Store};
+use crate::{ArrayIo, ArrayMeta, Location, StorageError, Store, Stores};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -153,8 +153,8 @@ fn changed_after(store: &Store, key: &str, nanoseconds: u64) -> StorageError {
 /// # Errors
 /// When the array no longer exists, or is another one. If the store cannot be listed, attributes are not compared, because the known ones
 /// may come from consolidated metadata.
-pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
-    let store = Store::open(location)?;
+pub fn check_input(stores: &Stores, location: &Location, known: &ArrayMeta) -> Result<Stamp, StorageError> {
+    let store = stores.open(location)?;
     let Some((mut found, stamp)) = document_of(&store, known.zarr_format, &location.to_string())? else {
         return Err(StorageError::InputGone { url: location.to_string(), machine: crate::world::in_words() });
     };
@@ -176,8 +176,8 @@ pub fn check_input(location: &Location, known: &ArrayMeta) -> Result<Stamp, Stor
 ///
 /// # Errors
 /// When it no longer exists, or cannot be read.
-pub fn has_grown(location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
-    let store = Store::open(location)?;
+pub fn has_grown(stores: &Stores, location: &Location, known: &ArrayMeta) -> Result<bool, StorageError> {
+    let store = stores.open(location)?;
     let Some((mut found, _)) = document_of(&store, known.zarr_format, &location.to_string())? else {
         return Err(StorageError::InputGone { url: location.to_string(), machine: crate::world::in_words() });
     };

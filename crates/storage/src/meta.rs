@@ -2,7 +2,7 @@
 
 use crate::access::access;
 use crate::input::Stamp;
-use crate::{Location, StorageError, Store};
+use crate::{Location, StorageError, Store, Stores};
 use chunkwise_types::{ArrayAccess, ChunkGrid, DType, MAX_RANK, volume};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -84,8 +84,8 @@ fn parsed(data: Option<&bytes::Bytes>, key: &str, url: &str) -> Result<Option<Va
 }
 
 /// Opens an array of Zarr v3, or of v2 if there is none.
-pub fn open_array(location: &Location) -> Result<ArrayMeta, StorageError> {
-    let store = Store::open(location)?;
+pub fn open_array(stores: &Stores, location: &Location) -> Result<ArrayMeta, StorageError> {
+    let store = stores.open(location)?;
     let url = location.to_string();
     let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
     // A file is not an array, and contains nothing.
@@ -244,12 +244,12 @@ fn dtype_of(array: &Array<()>) -> Result<DType, String> {
 }
 
 /// Writes the metadata of an array: from now on it can be opened.
-pub fn publish_array(location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
+pub fn publish_array(stores: &Stores, location: &Location, meta: &ArrayMeta) -> Result<(), StorageError> {
     let text = |doc: &Value| {
         let bad = |e: serde_json::Error| StorageError::Metadata { url: location.to_string(), detail: e.to_string() };
         serde_json::to_vec_pretty(doc).map_err(bad)
     };
-    let store = Store::open(location)?;
+    let store = stores.open(location)?;
     if meta.zarr_format == 3 {
         return store.put("zarr.json", text(&meta.metadata)?);
     }

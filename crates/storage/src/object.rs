@@ -44,13 +44,13 @@ impl Object {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::{Location, MemoryTier, Store};
+    use crate::{Location, MemoryTier, Stores};
 
     #[test]
     fn ranges_are_the_same_wherever_the_object_is() {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::parse(folder.path().to_str().unwrap(), None).unwrap();
-        let (tier, plain) = (MemoryTier::new(1000), Store::open(&location).unwrap());
+        let (tier, plain) = (MemoryTier::new(1000), Stores::new().open(&location).unwrap());
         let data: Vec<u8> = (0..=255).collect();
         plain.put("file", &data[..]).unwrap();
         plain.clone().with_memory(tier.clone()).put("held", &data[..]).unwrap();

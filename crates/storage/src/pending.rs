@@ -1,8 +1,9 @@
 //! Requests to object stores that run while their caller does something else.
 
+use crate::counters::Count;
 use crate::error::no_bucket;
 use crate::remote::{Fetched, Sent};
-use crate::store::{RUNTIME, count};
+use crate::store::RUNTIME;
 use crate::world::is_simulated;
 use crate::{StorageError, Store};
 use bytes::Bytes;
@@ -78,12 +79,12 @@ impl Store {
         most: u64,
         length: Arc<AtomicU64>,
     ) -> Result<Pending<Option<Fetched>>, StorageError> {
-        let (path, remote) = (self.key(key)?, self.remote.clone());
-        count(0, 1);
+        let (path, remote, stores) = (self.key(key)?, self.remote.clone(), self.stores().clone());
+        self.count(Count::Gets, 1);
         self.start("read", key, async move {
             match remote.get(&path, range, most, |n| length.store(n, Ordering::Relaxed)).await {
                 Ok(found) => {
-                    count(3, found.data.len() as u64);
+                    stores.count(Count::BytesRead, found.data.len() as u64);
                     Ok(Some(found))
                 }
                 // If the bucket does not exist, the error says more than "no such chunk".
@@ -107,11 +108,11 @@ impl Store {
                 Err(back) => data = back,
             }
         }
-        let (remote, data) = (self.remote.clone(), Bytes::from(data.into_owned()));
-        count(4, data.len() as u64);
+        let (remote, stores, data) = (self.remote.clone(), self.stores().clone(), Bytes::from(data.into_owned()));
+        self.count(Count::BytesWritten, data.len() as u64);
         let sent = self.start("write", key, async move {
             let sent = remote.put(&path, data).await?;
-            count(1, sent.requests);
+            stores.count(Count::Puts, sent.requests);
             Ok(sent)
         })?;
         Ok(Some(sent))

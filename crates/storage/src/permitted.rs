@@ -2,7 +2,7 @@
 //!
 //! For files, the system is asked, and nothing is touched. Object stores cannot be asked, so a small object is written and deleted again.
 
-use crate::{Location, StorageError, Store};
+use crate::{Location, StorageError, Stores};
 use std::path::{Path, PathBuf};
 
 /// The object that is written to try an object store.
@@ -58,10 +58,10 @@ fn nearest(path: &Path) -> (PathBuf, std::io::Result<std::fs::Metadata>) {
 ///
 /// # Errors
 /// When objects cannot be written, with the folder that is in the way.
-pub fn check_writable(at: &Location) -> Result<(), StorageError> {
-    crate::check_allowed(at)?;
+pub fn check_writable(stores: &Stores, at: &Location) -> Result<(), StorageError> {
+    stores.check_allowed(at)?;
     if at.is_remote() {
-        let store = Store::open(at)?;
+        let store = stores.open(at)?;
         store.put(PROBE, &b""[..])?;
         // A user who may write but not delete can still run a plan that replaces nothing.
         let _ = store.delete(PROBE);

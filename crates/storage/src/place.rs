@@ -5,8 +5,8 @@
 //! its nearest existing parent. An object is identified by the address of its server, its bucket and its key. Only this module decides
 //! whether two places are the same.
 
-use crate::remote::{self, options_of, variable};
-use crate::{Location, StorageError};
+use crate::remote::{self, variable};
+use crate::{Location, StorageError, Stores};
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ const MOST_LINKS: usize = 40;
 /// The identity of a place and of everything above it.
 ///
 /// ```
-/// use chunkwise_storage::{Location, Place};
-/// let place = |text: &str| Place::of(&Location::parse(text, None)?);
+/// use chunkwise_storage::{Location, Place, Stores};
+/// let stores = Stores::new();
+/// let place = |text: &str| Place::of(&stores, &Location::parse(text, None)?);
 /// assert!(place("memory:a/b")?.overlaps(&place("memory:a")?));
 /// assert!(!place("memory:a/b")?.overlaps(&place("memory:a/c")?));
 /// # Ok::<(), chunkwise_storage::StorageError>(())
@@ -43,12 +44,12 @@ impl Place {
     ///
     /// # Errors
     /// When a folder cannot be examined, or a store cannot be opened.
-    pub fn of(location: &Location) -> Result<Place, StorageError> {
-        crate::check_allowed(location)?;
+    pub fn of(stores: &Stores, location: &Location) -> Result<Place, StorageError> {
+        stores.check_allowed(location)?;
         location.check_not_root()?;
         let names = match location.local_path() {
             Some(path) => of_path(&path).map_err(|e| StorageError::of_io("look at", location.to_string(), &e))?,
-            None => of_object(location)?,
+            None => of_object(stores, location)?,
         };
         Ok(Place { names })
     }
@@ -57,11 +58,11 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::of`].
-    pub fn of_array(location: &Location) -> Result<Vec<Place>, StorageError> {
-        let mut out = vec![Place::of(location)?];
+    pub fn of_array(stores: &Stores, location: &Location) -> Result<Vec<Place>, StorageError> {
+        let mut out = vec![Place::of(stores, location)?];
         let chunks = location.join("c");
         if chunks.local_path().is_some_and(|p| p.is_symlink()) {
-            out.push(Place::of(&chunks)?);
+            out.push(Place::of(stores, &chunks)?);
         }
         Ok(out)
     }
@@ -197,7 +198,7 @@ fn of_cloud(host: &str) -> Option<(&'static str, Option<&str>)> {
 }
 
 /// The parts that identify an object: the server, then the bucket, then the key.
-fn of_object(location: &Location) -> Result<Vec<String>, StorageError> {
+fn of_object(stores: &Stores, location: &Location) -> Result<Vec<String>, StorageError> {
     let (scheme, bucket, key) = remote::parts(location);
     let mut parts: Vec<String> = Vec::new();
     let own = |url: &str| {
@@ -217,8 +218,9 @@ fn of_object(location: &Location) -> Result<Vec<String>, StorageError> {
             }
         }
         _ => {
-            let endpoint = remote::open(location)?.endpoint.clone();
-            let account = || options_of(location.as_str()).account.or_else(|| variable("AZURE_STORAGE_ACCOUNT_NAME")).unwrap_or_default();
+            let endpoint = stores.remote(location)?.endpoint.clone();
+            let account =
+                || stores.options_of(location.as_str()).account.or_else(|| variable("AZURE_STORAGE_ACCOUNT_NAME")).unwrap_or_default();
             match (scheme, endpoint) {
                 (_, Some(endpoint)) => parts.extend(own(&endpoint)),
                 ("s3", None) => parts.push("s3.amazonaws.com".into()),
@@ -245,7 +247,7 @@ mod tests {
     use super::*;
 
     fn place(text: &str) -> Place {
-        Place::of(&Location::parse(text, None).unwrap()).unwrap()
+        Place::of(&Stores::new(), &Location::parse(text, None).unwrap()).unwrap()
     }
 
     #[test]
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn one_object_by_many_names() {
-        let names = |text: &str| of_object(&Location::parse(text, None).unwrap()).unwrap();
+        let names = |text: &str| of_object(&Stores::new(), &Location::parse(text, None).unwrap()).unwrap();
         for url in [
             "https://s3.eu-west-1.amazonaws.com/data/a/b",
             "https://data.s3.amazonaws.com/a/b",

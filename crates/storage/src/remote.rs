@@ -1,10 +1,10 @@
-//! How object stores are reached: options from the environment and the plan, connections, requests with retries.
+//! How one object store is reached: options from the environment and the plan, connections, requests with retries.
 
+use crate::Location;
 use crate::aws_profile;
 use crate::client::Connector;
 use crate::input::Stamp;
-use crate::trust::{self, is_true};
-use crate::{Location, StorageError};
+use crate::trust::{self, Trust, is_true};
 use bytes::Bytes;
 use chunkwise_types::StoreOptions;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
@@ -12,10 +12,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
-use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
 use std::net::TcpStream;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -32,41 +30,6 @@ const BODY_RETRIES: u32 = 3;
 const MULTIPART_ABOVE: usize = 64 << 20;
 const PART: usize = 16 << 20;
 const PARTS_AT_ONCE: usize = 4;
-
-static OPTIONS: LazyLock<Mutex<BTreeMap<String, StoreOptions>>> = LazyLock::new(Mutex::default);
-static OPEN: LazyLock<Mutex<HashMap<String, Arc<Remote>>>> = LazyLock::new(Mutex::default);
-
-/// Sets how the stores under some URL prefixes are reached, for everything that is opened from now on in this process. The options come
-/// from a file: a pipeline, a plan, an event. A prefix that was configured before gets the new options. Arrays that are open keep theirs.
-///
-/// # Errors
-/// When options contradict their prefix, or set something that only the person who runs this may set ([`crate::allow`]).
-pub fn configure(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
-    for (prefix, options) in storage {
-        trust::check(prefix, options).map_err(trust::at_prefix(prefix))?;
-    }
-    OPTIONS.lock().extend(storage.iter().map(|(k, v)| (k.clone(), v.clone())));
-    Ok(())
-}
-
-/// As [`configure`], but for options that a program sets. Plans that are made with these options may be run in this process.
-///
-/// # Errors
-/// When options contradict their prefix.
-pub fn configure_by_program(storage: &BTreeMap<String, StoreOptions>) -> Result<(), StorageError> {
-    trust::allow_options(storage).map_err(|problem| StorageError::Url { url: "storage".into(), problem })?;
-    configure(storage)
-}
-
-/// The options of the longest matching prefix.
-pub(crate) fn options_of(url: &str) -> StoreOptions {
-    let fits = |prefix: &str| {
-        let rest = url.strip_prefix(prefix.trim_end_matches('/')).filter(|_| !prefix.ends_with("://"));
-        url.starts_with(prefix) && prefix.ends_with("://") || rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
-    };
-    let all = OPTIONS.lock();
-    all.iter().filter(|(p, _)| fits(p)).max_by_key(|(p, _)| p.len()).map(|(_, o)| o.clone()).unwrap_or_default()
-}
 
 /// One store: a bucket, a container, a host, or a store in memory or in files.
 pub(crate) struct Remote {
@@ -112,82 +75,11 @@ pub(crate) fn parts(location: &Location) -> (&str, &str, &str) {
     }
 }
 
-/// The name of a store in the table of open stores.
-fn name(location: &Location) -> (String, StoreOptions) {
-    let (scheme, bucket, _) = parts(location);
-    let options = if bucket.is_empty() { StoreOptions::default() } else { options_of(location.as_str()) };
-    (format!("{scheme}://{bucket} {}", serde_json::to_string(&options).unwrap_or_default()), options)
-}
-
-/// Opens the store of a location, or returns the one that is open already.
-pub(crate) fn open(location: &Location) -> Result<Arc<Remote>, StorageError> {
-    let (scheme, bucket, _) = parts(location);
-    let (key, options) = name(location);
-    if let Some(found) = OPEN.lock().get(&key) {
-        return Ok(found.clone());
-    }
-    let made = make(scheme, bucket, &options).map_err(|problem| StorageError::Url { url: location.to_string(), problem })?;
-    // If two threads open the same store at once, one store is kept.
-    Ok(OPEN.lock().entry(key).or_insert_with(|| Arc::new(made)).clone())
-}
-
-/// Uses another store in place of the bucket of a location, for everything that this process opens from now on.
-pub fn mount(location: &Location, store: Arc<dyn ObjectStore>) {
-    let (scheme, bucket, _) = parts(location);
-    let remote = Remote {
-        store,
-        s3: None,
-        permits: Semaphore::new(CONNECTIONS as usize),
-        suffix: true,
-        multipart: false,
-        endpoint: None,
-        bucket: bucket.into(),
-        scheme: scheme.into(),
-    };
-    OPEN.lock().insert(name(location).0, Arc::new(remote));
-}
-
-/// Undoes [`mount`].
-pub fn unmount(location: &Location) {
-    OPEN.lock().remove(&name(location).0);
-}
-
 /// An entity tag in a form that all answers of a store share: some answers have it in quotes and some do not.
 pub(crate) fn plain_etag(tag: &str) -> Option<String> {
     let tag = tag.trim();
     let plain = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
     (!plain.is_empty()).then(|| plain.to_string())
-}
-
-fn make(scheme: &str, bucket: &str, o: &StoreOptions) -> Result<Remote, String> {
-    let mut as_s3 = None;
-    let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
-        "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
-        "s3" => {
-            let (store, endpoint) = s3(bucket, o)?;
-            as_s3 = Some(store.clone());
-            (store, endpoint)
-        }
-        "gs" => gs(bucket, o)?,
-        "az" => az(bucket, o)?,
-        "http" | "https" => http(scheme, bucket, o)?,
-        _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
-    };
-    if let Some(endpoint) = &endpoint {
-        // The person has chosen any other endpoint.
-        let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust::may_read(&u));
-        reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
-    }
-    Ok(Remote {
-        store,
-        s3: as_s3,
-        permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
-        suffix: scheme != "az",
-        multipart: matches!(scheme, "s3" | "gs" | "az"),
-        endpoint,
-        bucket: bucket.into(),
-        scheme: scheme.into(),
-    })
 }
 
 fn retry(o: &StoreOptions) -> RetryConfig {
@@ -227,10 +119,10 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 
 type Opened = Result<(Arc<dyn ObjectStore>, Option<String>), String>;
 
-fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>), String> {
+fn s3(bucket: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Result<(Arc<AmazonS3>, Option<String>), String> {
     // Only prefixed variables: an unprefixed TIMEOUT of another program must not change how we open a bucket.
     let mut b = AmazonS3Builder::from_env()
-        .with_http_connector(Connector { signed: true, far: false })
+        .with_http_connector(Connector { signed: true, far: false, trust: trust.clone() })
         .with_bucket_name(bucket)
         .with_retry(retry(o));
     let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&AmazonS3ConfigKey::SkipSignature)));
@@ -290,9 +182,9 @@ fn s3(bucket: &str, o: &StoreOptions) -> Result<(Arc<AmazonS3>, Option<String>),
     Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
 }
 
-fn gs(bucket: &str, o: &StoreOptions) -> Opened {
+fn gs(bucket: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Opened {
     let mut b = GoogleCloudStorageBuilder::from_env()
-        .with_http_connector(Connector { signed: true, far: false })
+        .with_http_connector(Connector { signed: true, far: false, trust: trust.clone() })
         .with_bucket_name(bucket)
         .with_retry(retry(o));
     let anonymous = o.anonymous.unwrap_or_else(|| is_true(b.get_config_value(&GoogleConfigKey::SkipSignature)));
@@ -323,9 +215,9 @@ fn gs(bucket: &str, o: &StoreOptions) -> Opened {
     Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
 }
 
-fn az(container: &str, o: &StoreOptions) -> Opened {
+fn az(container: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Opened {
     let mut b = MicrosoftAzureBuilder::from_env()
-        .with_http_connector(Connector { signed: true, far: false })
+        .with_http_connector(Connector { signed: true, far: false, trust: trust.clone() })
         .with_container_name(container)
         .with_retry(retry(o));
     if let Some(account) = &o.account {
@@ -362,12 +254,13 @@ fn az(container: &str, o: &StoreOptions) -> Opened {
     Ok((Arc::new(b.build().map_err(|e| e.to_string())?), endpoint))
 }
 
-fn http(scheme: &str, host: &str, o: &StoreOptions) -> Opened {
+fn http(scheme: &str, host: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Opened {
     let url = format!("{scheme}://{host}");
     let parsed = url::Url::parse(&url).map_err(|_| format!("'{host}' is no host"))?;
-    trust::check_host(&parsed)?;
-    let far = !trust::may_read(&parsed) && !proxied();
-    let mut b = HttpBuilder::new().with_url(&url).with_retry(retry(o)).with_http_connector(Connector { signed: false, far });
+    trust.check_host(&parsed)?;
+    let far = !trust.may_read(&parsed) && !proxied();
+    let mut b =
+        HttpBuilder::new().with_url(&url).with_retry(retry(o)).with_http_connector(Connector { signed: false, far, trust: trust.clone() });
     b = b.with_config(ClientConfigKey::AllowHttp, "true");
     for (key, value) in connection(o, |_| false) {
         b = b.with_config(key, value);
@@ -426,6 +319,55 @@ fn reachable(endpoint: &str, timeout: f64, far: bool) -> Result<(), String> {
 }
 
 impl Remote {
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// One sentence, when it cannot be reached with these options and permissions.
+    pub fn open(scheme: &str, bucket: &str, o: &StoreOptions, trust: &Arc<Trust>) -> Result<Remote, String> {
+        let mut as_s3 = None;
+        let (store, endpoint): (Arc<dyn ObjectStore>, Option<String>) = match scheme {
+            "memory" => (Arc::new(object_store::memory::InMemory::new()), None),
+            "s3" => {
+                let (store, endpoint) = s3(bucket, o, trust)?;
+                as_s3 = Some(store.clone());
+                (store, endpoint)
+            }
+            "gs" => gs(bucket, o, trust)?,
+            "az" => az(bucket, o, trust)?,
+            "http" | "https" => http(scheme, bucket, o, trust)?,
+            _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
+        };
+        if let Some(endpoint) = &endpoint {
+            // The person has chosen any other endpoint.
+            let far = scheme.starts_with("http") && url::Url::parse(endpoint).is_ok_and(|u| !trust.may_read(&u));
+            reachable(endpoint, o.connect_timeout.unwrap_or(CONNECT_TIMEOUT), far)?;
+        }
+        Ok(Remote {
+            store,
+            s3: as_s3,
+            permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
+            suffix: scheme != "az",
+            multipart: matches!(scheme, "s3" | "gs" | "az"),
+            endpoint,
+            bucket: bucket.into(),
+            scheme: scheme.into(),
+        })
+    }
+
+    /// Another store in place of a bucket.
+    pub fn mounted(store: Arc<dyn ObjectStore>, scheme: &str, bucket: &str) -> Remote {
+        Remote {
+            store,
+            s3: None,
+            permits: Semaphore::new(CONNECTIONS as usize),
+            suffix: true,
+            multipart: false,
+            endpoint: None,
+            bucket: bucket.into(),
+            scheme: scheme.into(),
+        }
+    }
+
     /// Reads an object, or a range of it. If the body breaks off, it is requested again.
     ///
     /// # Errors
@@ -504,20 +446,6 @@ impl Remote {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_longest_prefix_counts() {
-        let with = |region: &str| StoreOptions { region: Some(region.into()), ..StoreOptions::default() };
-        let all = [("s3://", "a"), ("s3://opt-bucket", "b"), ("s3://opt-bucket/deep/", "c")];
-        configure(&all.iter().map(|(p, r)| (p.to_string(), with(r))).collect()).unwrap();
-        let region = |url: &str| options_of(url).region.unwrap_or_default();
-        assert_eq!(region("s3://other/x"), "a");
-        assert_eq!(region("s3://opt-bucket"), "b");
-        assert_eq!(region("s3://opt-bucket2/x"), "a");
-        assert_eq!(region("s3://opt-bucket/deep/x"), "c");
-        assert_eq!(region("s3://opt-bucket/deeper/x"), "b");
-        assert_eq!(region("gs://opt-bucket/deep/x"), "");
-    }
 
     #[test]
     fn nothing_listens_there() {

@@ -4,7 +4,7 @@
 //! content is examined first, and only known files are touched. The replaced array is kept beside the new one, in the same folder, until
 //! the new one is whole. In a filesystem it is moved there. In an object store, the store itself copies it.
 
-use crate::{Location, StorageError, Store};
+use crate::{Location, StorageError, Stores};
 use serde_json::Value;
 
 /// The folder inside an array's folder in which the replaced array is kept.
@@ -116,8 +116,8 @@ impl Owned {
 /// # Errors
 /// When there is a group, an array below this place, or a file that does not belong to a Zarr array. The error has its name and what can be
 /// done.
-pub fn replaceable(at: &Location, metadata: &Value) -> Result<Owned, StorageError> {
-    let store = Store::open(at)?;
+pub fn replaceable(stores: &Stores, at: &Location, metadata: &Value) -> Result<Owned, StorageError> {
+    let store = stores.open(at)?;
     let refuse = |detail: String| Err(StorageError::Kept { url: at.to_string(), detail });
     let document =
         |key: &str| Ok::<_, StorageError>(store.get(key)?.map(|data| serde_json::from_slice::<Value>(&data).unwrap_or_default()));
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn put(at: &Location, keys: &[(&str, &str)]) {
-        let store = Store::open(at).unwrap();
+    fn put(stores: &Stores, at: &Location, keys: &[(&str, &str)]) {
+        let store = stores.open(at).unwrap();
         for (key, text) in keys {
             store.put(key, text.as_bytes()).unwrap();
         }
@@ -175,10 +175,11 @@ mod tests {
     #[test]
     fn only_what_an_array_has() {
         let new = json!({"zarr_format": 3, "shape": [1, 1, 1]});
+        let stores = Stores::new();
         let check = |name: &str, keys: &[(&str, &str)]| {
             let at = Location::parse(&format!("memory:replaceable/{name}"), None).unwrap();
-            put(&at, keys);
-            replaceable(&at, &new).map(|o| o.published).map_err(|e| e.to_string())
+            put(&stores, &at, keys);
+            replaceable(&stores, &at, &new).map(|o| o.published).map_err(|e| e.to_string())
         };
         assert_eq!(check("nothing", &[]), Ok(false));
         assert_eq!(check("whole", &[("zarr.json", ARRAY), ("c/0/0", ""), ("chunkwise.xxh3", ""), (".chunkwise-claim", "")]), Ok(true));

@@ -7,7 +7,7 @@
 use crate::chain::Steps;
 use crate::meta::{DIMENSIONS, metadata_of};
 use crate::{
-    ArrayIo, CodecChoice, Elements, Form, Location, NewArray, StorageError, Store, V2Form, new_meta_as, open_array, publish_array,
+    ArrayIo, CodecChoice, Elements, Form, Location, NewArray, StorageError, Stores, V2Form, new_meta_as, open_array, publish_array,
 };
 use chunkwise_types::{DType, Region, Scalar, unravel, volume};
 use serde_json::{Map, Value, json};
@@ -42,14 +42,14 @@ pub struct SmallArray {
 ///
 /// # Errors
 /// When the array exists but cannot be read, or is larger.
-pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
-    let meta = match open_array(location) {
+pub fn read_small(stores: &Stores, location: &Location, limit: u64) -> Result<Option<SmallArray>, StorageError> {
+    let meta = match open_array(stores, location) {
         Ok(meta) => meta,
         Err(StorageError::NotFound { .. }) => return Ok(None),
         // Texts are not among the dtypes that can be computed with.
         Err(StorageError::Unsupported { url, detail }) => {
-            let store = Store::open(location)?;
-            return match read_text(location, limit)? {
+            let store = stores.open(location)?;
+            return match read_text(stores, location, limit)? {
                 Some((found, _)) => Ok(Some(found)),
                 // A folder without metadata is not an array yet.
                 None if store.get("zarr.json")?.is_none() && store.get(".zarray")?.is_none() => Ok(None),
@@ -65,7 +65,7 @@ pub fn read_small(location: &Location, limit: u64) -> Result<Option<SmallArray>,
     too_large(location, volume(&chunk).saturating_mul(meta.dtype.size()), limit)?;
     let mut data = vec![0; bytes as usize];
     if bytes > 0 {
-        ArrayIo::new(location, &meta)?.read_region(&Region::full(&meta.shape), &mut data)?;
+        ArrayIo::new(stores, location, &meta)?.read_region(&Region::full(&meta.shape), &mut data)?;
     }
     let mut attributes = meta.attributes;
     attributes.remove(DIMENSIONS);
@@ -137,8 +137,8 @@ pub type TextChunk = (String, Option<(u64, u64)>);
 ///
 /// # Errors
 /// When a chunk cannot be decoded, or the array has more than `limit` bytes.
-pub fn text_chunks(location: &Location, limit: u64) -> Result<Option<Vec<TextChunk>>, StorageError> {
-    Ok(read_text(location, limit)?.map(|(_, chunks)| chunks))
+pub fn text_chunks(stores: &Stores, location: &Location, limit: u64) -> Result<Option<Vec<TextChunk>>, StorageError> {
+    Ok(read_text(stores, location, limit)?.map(|(_, chunks)| chunks))
 }
 
 /// The metadata without the last `steps` codecs, which are codecs of bytes.
@@ -174,8 +174,8 @@ fn check_texts(data: &[u8], count: u64) -> Result<(), String> {
 }
 
 /// Reads an array of texts; `None` if it is not one.
-fn read_text(location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<TextChunk>)>, StorageError> {
-    let store = Store::open(location)?;
+fn read_text(stores: &Stores, location: &Location, limit: u64) -> Result<Option<(SmallArray, Vec<TextChunk>)>, StorageError> {
+    let store = stores.open(location)?;
     let bad = |detail: String| StorageError::Metadata { url: location.to_string(), detail };
     let parse = |data: Option<bytes::Bytes>| data.and_then(|d| serde_json::from_slice::<Value>(&d).ok());
     let (doc, v2) = match parse(store.get("zarr.json")?) {
@@ -279,7 +279,12 @@ pub enum Version {
 ///
 /// # Errors
 /// When storage fails.
-pub fn write_small(location: &Location, array: &SmallArray, version: Version) -> Result<Option<(String, u64)>, StorageError> {
+pub fn write_small(
+    stores: &Stores,
+    location: &Location,
+    array: &SmallArray,
+    version: Version,
+) -> Result<Option<(String, u64)>, StorageError> {
     let chunks: Vec<u64> = array.shape.iter().map(|n| (*n).max(1)).collect();
     let empty = volume(&array.shape) == 0;
     let list = match &array.values {
@@ -304,14 +309,14 @@ pub fn write_small(location: &Location, array: &SmallArray, version: Version) ->
                 None
             } else {
                 let index = vec![0; array.shape.len()];
-                let w = ArrayIo::new(location, &meta)?.write_chunk(&index, Elements::whole(bytes, &array.shape))?;
+                let w = ArrayIo::new(stores, location, &meta)?.write_chunk(&index, Elements::whole(bytes, &array.shape))?;
                 Some((w.key, w.xxh3))
             };
-            publish_array(location, &meta)?;
+            publish_array(stores, location, &meta)?;
             return Ok(written);
         }
     };
-    let store = Store::open(location)?;
+    let store = stores.open(location)?;
     let numbers: Vec<&str> = array.shape.iter().map(|_| "0").collect();
     let (key, documents) = if version == Version::V3 {
         let doc = json!({
@@ -361,18 +366,18 @@ mod tests {
             attributes: Map::new(),
             values: Values::Text(["ab", "c"].map(String::from).to_vec()),
         };
-        write_small(&at, &array, Version::V3).unwrap();
-        let store = Store::open(&at).unwrap();
+        write_small(&Stores::new(), &at, &array, Version::V3).unwrap();
+        let store = Stores::new().open(&at).unwrap();
         let good = store.get("c/0").unwrap().unwrap();
         for (place, byte) in [(0, 3), (0, 1), (3, 0xff), (4, 200), (7, 0x80), (10, 2), (13, 0xff)] {
             let mut data = good.to_vec();
             data[place] = byte;
             store.put("c/0", data).unwrap();
-            assert!(matches!(read_small(&at, 1 << 20), Err(StorageError::Corrupt { .. })), "{place}");
+            assert!(matches!(read_small(&Stores::new(), &at, 1 << 20), Err(StorageError::Corrupt { .. })), "{place}");
         }
         for end in 0..good.len() {
             store.put("c/0", &good[..end]).unwrap();
-            assert!(read_small(&at, 1 << 20).is_err(), "{end}");
+            assert!(read_small(&Stores::new(), &at, 1 << 20).is_err(), "{end}");
         }
     }
 
@@ -390,11 +395,11 @@ mod tests {
             let array = SmallArray { shape, dims, attributes: json!({"units": "K"}).as_object().cloned().unwrap(), values };
             for version in [Version::V3, Version::V2(None)] {
                 let at = at(&format!("{name} {version:?}"));
-                write_small(&at, &array, version).unwrap();
-                assert_eq!(read_small(&at, 1 << 20).unwrap().as_ref(), Some(&array), "{name} {version:?}");
+                write_small(&Stores::new(), &at, &array, version).unwrap();
+                assert_eq!(read_small(&Stores::new(), &at, 1 << 20).unwrap().as_ref(), Some(&array), "{name} {version:?}");
             }
         }
-        assert_eq!(read_small(&at("nothing"), 100).unwrap(), None);
-        assert!(read_small(&at("text V3"), 1).is_err());
+        assert_eq!(read_small(&Stores::new(), &at("nothing"), 100).unwrap(), None);
+        assert!(read_small(&Stores::new(), &at("text V3"), 1).is_err());
     }
 }

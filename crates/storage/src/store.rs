@@ -1,11 +1,11 @@
 //! Objects by key below a location. Calls block. Requests run on one small shared runtime.
 
-use crate::allowed::check_allowed;
+use crate::counters::Count;
 use crate::folder::Folder;
 use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
 use crate::remote::{self, Fetched, Remote};
-use crate::{Location, MemoryTier, StorageError, local};
+use crate::{Location, MemoryTier, StorageError, Stores, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
@@ -13,37 +13,19 @@ use object_store::path::Path as Key;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) static RUNTIME: LazyLock<Result<tokio::runtime::Runtime, String>> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("storage").enable_all().build().map_err(|e| e.to_string())
 });
-static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 /// The number of objects on a page of a listing.
 const PAGE: u64 = 1000;
 
-/// The number of requests and bytes of this process so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Objects or ranges read.
-    pub gets: u64,
-    /// Objects written.
-    pub puts: u64,
-    /// Pages of listings.
-    pub lists: u64,
-    /// Sizes that were requested.
-    pub heads: u64,
-    /// Encoded bytes read.
-    pub bytes_read: u64,
-    /// Encoded bytes written.
-    pub bytes_written: u64,
-}
-
 /// A folder of objects.
 #[derive(Clone)]
 pub struct Store {
+    stores: Stores,
     pub(crate) remote: Arc<Remote>,
     prefix: String,
     pub(crate) location: Location,
@@ -52,16 +34,20 @@ pub struct Store {
     watch: Option<Arc<InputWatch>>,
 }
 
-pub(crate) fn count(which: usize, n: u64) {
-    COUNTS[which].fetch_add(n, Ordering::Relaxed);
-}
-
 impl Store {
-    /// Opens the folder; it need not exist.
-    pub fn open(location: &Location) -> Result<Store, StorageError> {
-        check_allowed(location)?;
+    /// A folder in an open store.
+    pub(crate) fn new(stores: Stores, remote: Arc<Remote>, location: &Location) -> Store {
         let prefix = remote::parts(location).2.trim_matches('/').to_string();
-        Ok(Store { remote: remote::open(location)?, prefix, location: location.clone(), memory: None, watch: None })
+        Store { stores, remote, prefix, location: location.clone(), memory: None, watch: None }
+    }
+
+    /// The handle that it was opened with.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    pub(crate) fn count(&self, what: Count, n: u64) {
+        self.stores.count(what, n);
     }
 
     /// The same folder. Its objects stay in memory while there is room.
@@ -108,12 +94,6 @@ impl Store {
 
     pub(crate) fn held(&self, key: &str) -> Option<Bytes> {
         self.memory.as_ref()?.get(&self.url(key))
-    }
-
-    /// The requests and bytes of this process so far.
-    pub fn counters() -> Counters {
-        let at = |i: usize| COUNTS[i].load(Ordering::Relaxed);
-        Counters { gets: at(0), puts: at(1), lists: at(2), bytes_read: at(3), bytes_written: at(4), heads: at(5) }
     }
 
     pub(crate) fn key(&self, key: &str) -> Result<Key, StorageError> {
@@ -163,7 +143,7 @@ impl Store {
             return Ok(Some(data));
         }
         let path = self.key(key)?;
-        count(0, 1);
+        self.count(Count::Gets, 1);
         if let Some(file) = self.file(key) {
             let Some((data, meta)) = self.read_file(&file, key, most)? else { return Ok(None) };
             self.seen(key, || input::modified(&meta))?;
@@ -171,7 +151,7 @@ impl Store {
         }
         match self.wait("read", key, self.remote.get(&path, None, most, |_| {})) {
             Ok(Fetched { data, stamp, .. }) => {
-                count(3, data.len() as u64);
+                self.count(Count::BytesRead, data.len() as u64);
                 self.seen(key, || stamp.modified)?;
                 Ok(Some(data))
             }
@@ -188,20 +168,20 @@ impl Store {
             let detail = format!("the object has {size} bytes, where at most {most} can be right");
             StorageError::Store { action: "read", url: self.url(key), detail, transient: false }
         })?;
-        count(3, data.len() as u64);
+        self.count(Count::BytesRead, data.len() as u64);
         Ok(Some((data.into(), meta)))
     }
 
     /// An object and its state, `None` if there is none.
     pub(crate) fn get_stamped(&self, key: &str) -> Result<Option<(Bytes, Stamp)>, StorageError> {
         let path = self.key(key)?;
-        count(0, 1);
+        self.count(Count::Gets, 1);
         if let Some(file) = self.file(key) {
             return Ok(self.read_file(&file, key, u64::MAX)?.map(|(data, meta)| (data, Stamp::of_file(&meta))));
         }
         match self.wait("read", key, self.remote.get(&path, None, u64::MAX, |_| {})) {
             Ok(Fetched { data, stamp, .. }) => {
-                count(3, data.len() as u64);
+                self.count(Count::BytesRead, data.len() as u64);
                 Ok(Some((data, stamp)))
             }
             Err(StorageError::NotFound { .. }) => Ok(None),
@@ -213,7 +193,7 @@ impl Store {
     pub(crate) fn newer(&self, time: u64) -> Result<Vec<String>, StorageError> {
         self.check_full("list", "")?;
         let path = self.key("")?;
-        count(2, 1);
+        self.count(Count::Lists, 1);
         if let Some(folder) = self.file("") {
             return local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e));
         }
@@ -249,7 +229,7 @@ impl Store {
             return Ok(Some(Object::Memory(data)));
         }
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
-        count(0, 1);
+        self.count(Count::Gets, 1);
         let opened = local::open(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
         let Some((file, meta)) = opened else { return Ok(None) };
         self.seen(key, || input::modified(&meta))?;
@@ -258,7 +238,7 @@ impl Store {
 
     /// Counts bytes that were read from an open object.
     pub(crate) fn count_read(&self, bytes: u64) {
-        count(3, bytes);
+        self.count(Count::BytesRead, bytes);
     }
 
     /// The size of an object, `None` if there is none.
@@ -267,7 +247,7 @@ impl Store {
             return Ok(Some(data.len() as u64));
         }
         let path = self.key(key)?;
-        count(5, 1);
+        self.count(Count::Heads, 1);
         if let Some(file) = self.file(key) {
             return match std::fs::metadata(&file) {
                 Ok(m) => Ok(m.is_file().then_some(m.len())),
@@ -285,7 +265,7 @@ impl Store {
     /// Fills `out` from a position in an object that is not on this machine.
     pub(crate) fn read_range(&self, key: &str, at: u64, out: &mut [u8]) -> Result<(), StorageError> {
         let (path, n) = (self.key(key)?, out.len() as u64);
-        count(0, 1);
+        self.count(Count::Gets, 1);
         let range = object_store::GetRange::Bounded(at..at.saturating_add(n));
         let Fetched { data: found, stamp, .. } = self.wait("read", key, self.remote.get(&path, Some(range), n, |_| {}))?;
         self.seen(key, || stamp.modified)?;
@@ -293,7 +273,7 @@ impl Store {
             let detail = format!("bytes {at}+{n} were asked for, and {} came", found.len());
             return Err(StorageError::Store { action: "read", url: self.url(key), detail, transient: true });
         }
-        count(3, n);
+        self.count(Count::BytesRead, n);
         out.copy_from_slice(&found);
         Ok(())
     }
@@ -308,14 +288,14 @@ impl Store {
                 Err(back) => data = back,
             }
         }
-        count(1, 1);
-        count(4, data.len() as u64);
+        self.count(Count::Puts, 1);
+        self.count(Count::BytesWritten, data.len() as u64);
         if let Some(file) = self.file(key) {
             return local::write(&file, &data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
         let data = Bytes::from(data.into_owned());
         let sent = self.wait("write", key, self.remote.put(&path, data))?;
-        count(1, sent.requests - 1);
+        self.count(Count::Puts, sent.requests - 1);
         Ok(())
     }
 
@@ -330,8 +310,8 @@ impl Store {
 
     /// Writes an object into its folder.
     pub(crate) fn put_in(&self, folder: &Folder, key: &str, data: &[u8]) -> Result<(), StorageError> {
-        count(1, 1);
-        count(4, data.len() as u64);
+        self.count(Count::Puts, 1);
+        self.count(Count::BytesWritten, data.len() as u64);
         let name = key.rsplit('/').next().unwrap_or(key);
         folder.write(name, data).map_err(|e| StorageError::of_io("write", self.url(key), &e))
     }
@@ -346,7 +326,7 @@ impl Store {
     pub fn create(&self, key: &str, data: &[u8]) -> Result<bool, StorageError> {
         self.check_full("write", key)?;
         let path = self.key(key)?;
-        count(1, 1);
+        self.count(Count::Puts, 1);
         if let Some(file) = self.file(key) {
             return local::create(&file, data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
@@ -369,7 +349,7 @@ impl Store {
     pub fn swap(&self, key: &str, old: &[u8], new: &[u8]) -> Result<bool, StorageError> {
         self.check_full("write", key)?;
         let path = self.key(key)?;
-        count(1, 1);
+        self.count(Count::Puts, 1);
         if let Some(file) = self.file(key) {
             return local::swap(&file, old, new).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
@@ -446,7 +426,7 @@ impl Store {
         self.check_full("delete", key)?;
         let path = self.key(key)?;
         self.forget(key);
-        count(2, 1);
+        self.count(Count::Lists, 1);
         if let Some(folder) = self.file(key) {
             return local::remove_all(&folder).map_err(|e| StorageError::of_io("delete", self.url(key), &e));
         }
@@ -464,7 +444,7 @@ impl Store {
             return Ok((names, self.is_local()));
         };
         let (names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
-        count(2, 1 + names.len() as u64 / PAGE);
+        self.count(Count::Lists, 1 + names.len() as u64 / PAGE);
         Ok((names, unfinished))
     }
 
@@ -481,7 +461,7 @@ impl Store {
     fn listed(&self, key: &str, tagged: bool) -> Result<Vec<(String, u64, Option<String>)>, StorageError> {
         self.check_full("list", key)?;
         let path = self.key(key)?;
-        count(2, 1);
+        self.count(Count::Lists, 1);
         let mut out = if let Some(folder) = self.file(key) {
             let within = if key.is_empty() { String::new() } else { format!("{key}/") };
             let found = local::list(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e))?;
@@ -493,7 +473,7 @@ impl Store {
             let relative = |m: object_store::ObjectMeta| Some((m.location.as_ref().get(skip..)?.to_string(), m.size, tag(&m)));
             found.into_iter().filter_map(relative).collect::<Vec<_>>()
         };
-        count(2, out.len() as u64 / PAGE);
+        self.count(Count::Lists, out.len() as u64 / PAGE);
         if let Some(tier) = &self.memory {
             let base = self.url("x").len() - 1;
             let mut all: HashMap<String, _> = out.into_iter().map(|(name, size, tag)| (name, (size, tag))).collect();
@@ -507,7 +487,7 @@ impl Store {
     pub fn list_dirs(&self, key: &str) -> Result<Vec<String>, StorageError> {
         self.check_full("list", key)?;
         let path = self.key(key)?;
-        count(2, 1);
+        self.count(Count::Lists, 1);
         if let Some(folder) = self.file(key) {
             return local::folders(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e));
         }

@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_written_once_and_stays() -> Result<(), StorageError> {
-        let store = Store::open(&crate::Location::parse("memory:tier-save", None)?)?;
+        let store = crate::Stores::new().open(&crate::Location::parse("memory:tier-save", None)?)?;
         let tier = MemoryTier::new(1000);
         for (k, byte) in [("a/1", 1u8), ("a/2", 2), ("b/1", 3)] {
             assert!(tier.put(&store, k, Cow::Owned(vec![byte; 100])).is_ok());

@@ -10,17 +10,16 @@
 use crate::StorageError;
 use chunkwise_types::{StoreOptions, without_secrets};
 use parking_lot::RwLock;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::sync::LazyLock;
 use url::{Host, Url};
 
-/// The permissions of the person, in the words of [`allow`].
+/// The permissions of the person, in the words of [`crate::Stores::allow`].
 const VARIABLE: &str = "CHUNKWISE_ALLOW";
 /// Permissions for endpoints alone.
 const ENDPOINTS: &str = "CHUNKWISE_ENDPOINTS";
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Allowed {
     /// Services that may get signed requests.
     endpoints: BTreeSet<String>,
@@ -32,23 +31,6 @@ struct Allowed {
     /// What is wrong with the variables.
     problem: Option<String>,
 }
-
-static ALLOWED: LazyLock<RwLock<Allowed>> = LazyLock::new(|| {
-    let mut allowed = Allowed::default();
-    let list = |name: &str| std::env::var(name).unwrap_or_default();
-    let split = |text: String| text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect::<Vec<_>>();
-    for word in split(list(VARIABLE)) {
-        if let Err(e) = allowed.add(&word) {
-            allowed.problem = Some(format!("{VARIABLE}: {e}"));
-        }
-    }
-    for endpoint in split(list(ENDPOINTS)) {
-        if let Err(e) = allowed.add(&format!("endpoint={endpoint}")) {
-            allowed.problem = Some(format!("{ENDPOINTS}: {e}"));
-        }
-    }
-    RwLock::new(allowed)
-});
 
 /// An endpoint in a form that can be compared: its origin and its path.
 fn plain(endpoint: &str) -> Result<String, String> {
@@ -99,52 +81,153 @@ impl Allowed {
     }
 }
 
-/// Allows what files may choose, by the words of a command line: `endpoint=URL`, `host=URL`, `profile=NAME`, `account=NAME`, `anonymous`.
-///
-/// ```
-/// chunkwise_storage::allow(&["endpoint=https://minio.lab:9000".into(), "anonymous".into()])?;
-/// assert!(chunkwise_storage::allow(&["everything".into()]).is_err());
-/// # Ok::<(), String>(())
-/// ```
-///
-/// # Errors
-/// One sentence, if a word or the environment is not one of these.
-pub fn allow(words: &[String]) -> Result<(), String> {
-    let mut allowed = ALLOWED.write();
-    if let Some(problem) = &allowed.problem {
-        return Err(problem.clone());
-    }
-    words.iter().try_for_each(|word| allowed.add(word))
-}
+/// What the person who runs a program allows files to choose.
+#[derive(Debug, Default)]
+pub(crate) struct Trust(RwLock<Allowed>);
 
-/// Allows reading from the web server of a URL that the person has named.
-pub fn allow_named(url: &str) {
-    if let Some(origin) = Url::parse(url).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| u.origin().ascii_serialization())
-    {
-        // An invalid URL is refused when it is opened.
-        let _ = ALLOWED.write().add(&format!("host={origin}"));
+impl Trust {
+    /// The permissions in the environment.
+    pub fn from_env() -> Trust {
+        let mut allowed = Allowed::default();
+        let list = |name: &str| std::env::var(name).unwrap_or_default();
+        let split = |text: String| text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect::<Vec<_>>();
+        for word in split(list(VARIABLE)) {
+            if let Err(e) = allowed.add(&word) {
+                allowed.problem = Some(format!("{VARIABLE}: {e}"));
+            }
+        }
+        for endpoint in split(list(ENDPOINTS)) {
+            if let Err(e) = allowed.add(&format!("endpoint={endpoint}")) {
+                allowed.problem = Some(format!("{ENDPOINTS}: {e}"));
+            }
+        }
+        Trust(RwLock::new(allowed))
     }
-}
 
-/// Allows everything that these options set. They come from a program that uses this library, which counts as the person who runs it.
-pub(crate) fn allow_options(storage: &std::collections::BTreeMap<String, StoreOptions>) -> Result<(), String> {
-    let mut allowed = ALLOWED.write();
-    for o in storage.values() {
-        let words = [("endpoint", &o.endpoint), ("profile", &o.profile), ("account", &o.account)];
-        words.iter().filter_map(|(kind, v)| Some(format!("{kind}={}", v.as_ref()?))).try_for_each(|w| allowed.add(&w))?;
-        allowed.anonymous |= o.anonymous == Some(true);
+    /// Adds permissions, by their words.
+    ///
+    /// # Errors
+    /// One sentence, if a word or the environment is not valid.
+    pub fn allow(&self, words: &[String]) -> Result<(), String> {
+        let mut allowed = self.0.write();
+        if let Some(problem) = &allowed.problem {
+            return Err(problem.clone());
+        }
+        words.iter().try_for_each(|word| allowed.add(word))
     }
-    Ok(())
-}
 
-/// The permissions in the words of a command line: for workers, which may have another environment.
-pub fn allowed() -> Vec<String> {
-    let a = ALLOWED.read();
-    let words = |kind: &str, names: &BTreeSet<String>| names.iter().map(|n| format!("{kind}={n}")).collect::<Vec<_>>();
-    let mut out =
-        [words("account", &a.accounts), words("endpoint", &a.endpoints), words("host", &a.hosts), words("profile", &a.profiles)].concat();
-    out.extend(a.anonymous.then(|| "anonymous".into()));
-    out
+    /// Allows reading from the web server of a URL that the person has named.
+    pub fn allow_named(&self, url: &str) {
+        let web = Url::parse(url).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
+        if let Some(origin) = web.map(|u| u.origin().ascii_serialization()) {
+            // An invalid URL is refused when it is opened.
+            let _ = self.0.write().add(&format!("host={origin}"));
+        }
+    }
+
+    /// Allows everything that these options set. They come from a program that uses this library, which counts as the person who runs it.
+    pub fn allow_options(&self, storage: &BTreeMap<String, StoreOptions>) -> Result<(), String> {
+        let mut allowed = self.0.write();
+        for o in storage.values() {
+            let words = [("endpoint", &o.endpoint), ("profile", &o.profile), ("account", &o.account)];
+            words.iter().filter_map(|(kind, v)| Some(format!("{kind}={}", v.as_ref()?))).try_for_each(|w| allowed.add(&w))?;
+            allowed.anonymous |= o.anonymous == Some(true);
+        }
+        Ok(())
+    }
+
+    /// The permissions in the words of a command line.
+    pub fn allowed(&self) -> Vec<String> {
+        let a = self.0.read();
+        let words = |kind: &str, names: &BTreeSet<String>| names.iter().map(|n| format!("{kind}={n}")).collect::<Vec<_>>();
+        let mut out =
+            [words("account", &a.accounts), words("endpoint", &a.endpoints), words("host", &a.hosts), words("profile", &a.profiles)]
+                .concat();
+        out.extend(a.anonymous.then(|| "anonymous".into()));
+        out
+    }
+
+    /// Refuses options of a file that are not valid, or that choose what the person has not allowed.
+    ///
+    /// # Errors
+    /// One sentence that says what is refused, and how it is allowed.
+    pub fn check(&self, prefix: &str, o: &StoreOptions) -> Result<(), String> {
+        o.check(prefix)?;
+        let (scheme, rest) = prefix.split_once("://").unwrap_or((prefix, ""));
+        let bucket = rest.split('/').next().unwrap_or_default();
+        if !bucket.is_empty() {
+            check_bucket(scheme, bucket)?;
+        }
+        o.region.as_deref().map_or(Ok(()), check_region)?;
+        o.account.as_deref().map_or(Ok(()), check_account)?;
+        let mut allowed = self.0.write();
+        if let Some(problem) = &allowed.problem {
+            return Err(problem.clone());
+        }
+        let (endpoints, anonymous): (&[&str], &str) = match scheme {
+            "s3" => (&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "AWS_SKIP_SIGNATURE"),
+            "gs" => (&["GOOGLE_BASE_URL"], "GOOGLE_SKIP_SIGNATURE"),
+            "az" => (&["AZURE_STORAGE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"], "AZURE_SKIP_SIGNATURE"),
+            // These requests are not signed.
+            _ => return Ok(()),
+        };
+        if let Some(endpoint) = &o.endpoint {
+            let wanted = plain(endpoint)?;
+            if !allowed.endpoint(endpoint) && !set(endpoints, &wanted, |v, w| plain(v).as_deref() == Ok(w)) {
+                return Err(denied(&format!("the storage options name the endpoint '{endpoint}'"), &format!("endpoint={wanted}")));
+            }
+            allowed.endpoints.insert(wanted);
+        }
+        if let Some(profile) = &o.profile {
+            if !allowed.profiles.contains(profile) && !set(&["AWS_PROFILE"], profile, |v, w| v == w) {
+                return Err(denied(&format!("the storage options name the AWS profile '{profile}'"), &format!("profile={profile}")));
+            }
+            allowed.profiles.insert(profile.clone());
+        }
+        if let Some(account) = &o.account {
+            if !allowed.accounts.contains(account) && !set(&["AZURE_STORAGE_ACCOUNT_NAME"], account, |v, w| v == w) {
+                return Err(denied(&format!("the storage options name the storage account '{account}'"), &format!("account={account}")));
+            }
+            allowed.accounts.insert(account.clone());
+        }
+        if let Some(wanted) = o.anonymous.filter(|_| !allowed.anonymous) {
+            if wanted != is_true(variable(anonymous)) {
+                return Err(denied(&format!("the storage options say anonymous: {wanted}"), "anonymous"));
+            }
+            allowed.anonymous |= wanted;
+        }
+        Ok(())
+    }
+
+    /// Refuses a web server on this machine or its link, if its name says so and the person has not allowed it.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn check_host(&self, url: &Url) -> Result<(), String> {
+        let place = match url.host() {
+            Some(Host::Ipv4(ip)) => near(ip.into()),
+            Some(Host::Ipv6(ip)) => near(ip.into()),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                (name == "localhost" || name.ends_with(".localhost")).then_some("this machine")
+            }
+            None => None,
+        };
+        match place {
+            Some(place) if !self.may_read(url) => Err(not_near(&url.origin().ascii_serialization(), place)),
+            _ => Ok(()),
+        }
+    }
+
+    /// True if the person allows reading from the web server of a URL, wherever it is.
+    pub fn may_read(&self, url: &Url) -> bool {
+        self.0.read().host(&url.origin().ascii_serialization())
+    }
+
+    /// True if the person allows sending signed requests to the server of a URL.
+    pub fn may_sign(&self, url: &Url) -> bool {
+        self.0.read().endpoint(&url.origin().ascii_serialization())
+    }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -165,58 +248,6 @@ fn denied(what: &str, word: &str) -> String {
         "{what}. A pipeline or a plan may not choose where requests go and with whose rights; if this is meant, allow it with \
          `--allow {word}`, or in the environment with {other}"
     )
-}
-
-/// Refuses options of a file that are not valid, or that choose what the person has not allowed.
-///
-/// # Errors
-/// One sentence that says what is refused, and how it is allowed.
-pub(crate) fn check(prefix: &str, o: &StoreOptions) -> Result<(), String> {
-    o.check(prefix)?;
-    let (scheme, rest) = prefix.split_once("://").unwrap_or((prefix, ""));
-    let bucket = rest.split('/').next().unwrap_or_default();
-    if !bucket.is_empty() {
-        check_bucket(scheme, bucket)?;
-    }
-    o.region.as_deref().map_or(Ok(()), check_region)?;
-    o.account.as_deref().map_or(Ok(()), check_account)?;
-    let mut allowed = ALLOWED.write();
-    if let Some(problem) = &allowed.problem {
-        return Err(problem.clone());
-    }
-    let (endpoints, anonymous): (&[&str], &str) = match scheme {
-        "s3" => (&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "AWS_SKIP_SIGNATURE"),
-        "gs" => (&["GOOGLE_BASE_URL"], "GOOGLE_SKIP_SIGNATURE"),
-        "az" => (&["AZURE_STORAGE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"], "AZURE_SKIP_SIGNATURE"),
-        // These requests are not signed.
-        _ => return Ok(()),
-    };
-    if let Some(endpoint) = &o.endpoint {
-        let wanted = plain(endpoint)?;
-        if !allowed.endpoint(endpoint) && !set(endpoints, &wanted, |v, w| plain(v).as_deref() == Ok(w)) {
-            return Err(denied(&format!("the storage options name the endpoint '{endpoint}'"), &format!("endpoint={wanted}")));
-        }
-        allowed.endpoints.insert(wanted);
-    }
-    if let Some(profile) = &o.profile {
-        if !allowed.profiles.contains(profile) && !set(&["AWS_PROFILE"], profile, |v, w| v == w) {
-            return Err(denied(&format!("the storage options name the AWS profile '{profile}'"), &format!("profile={profile}")));
-        }
-        allowed.profiles.insert(profile.clone());
-    }
-    if let Some(account) = &o.account {
-        if !allowed.accounts.contains(account) && !set(&["AZURE_STORAGE_ACCOUNT_NAME"], account, |v, w| v == w) {
-            return Err(denied(&format!("the storage options name the storage account '{account}'"), &format!("account={account}")));
-        }
-        allowed.accounts.insert(account.clone());
-    }
-    if let Some(wanted) = o.anonymous.filter(|_| !allowed.anonymous) {
-        if wanted != is_true(variable(anonymous)) {
-            return Err(denied(&format!("the storage options say anonymous: {wanted}"), "anonymous"));
-        }
-        allowed.anonymous |= wanted;
-    }
-    Ok(())
 }
 
 pub(crate) fn is_true(text: Option<String>) -> bool {
@@ -289,38 +320,8 @@ fn near(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Refuses a web server on this machine or its link, if its name says so and the person has not allowed it.
-///
-/// # Errors
-/// When it does.
-pub(crate) fn check_host(url: &Url) -> Result<(), String> {
-    let place = match url.host() {
-        Some(Host::Ipv4(ip)) => near(ip.into()),
-        Some(Host::Ipv6(ip)) => near(ip.into()),
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            (name == "localhost" || name.ends_with(".localhost")).then_some("this machine")
-        }
-        None => None,
-    };
-    match place {
-        Some(place) if !may_read(url) => Err(not_near(&url.origin().ascii_serialization(), place)),
-        _ => Ok(()),
-    }
-}
-
 fn not_near(origin: &str, place: &str) -> String {
     denied(&format!("it is an address of {place}"), &format!("host={origin}"))
-}
-
-/// True if the person allows reading from the web server of a URL, wherever it is.
-pub(crate) fn may_read(url: &Url) -> bool {
-    ALLOWED.read().host(&url.origin().ascii_serialization())
-}
-
-/// True if the person allows sending signed requests to the server of a URL.
-pub(crate) fn may_sign(url: &Url) -> bool {
-    ALLOWED.read().endpoint(&url.origin().ascii_serialization())
 }
 
 /// The addresses of a host. With `far`, without those of this machine and its link, which a name may stand for.
@@ -404,7 +405,7 @@ mod tests {
             assert!(near(ip.parse().unwrap()).is_none(), "{ip}");
         }
         for url in ["http://2130706433/x", "http://0x7f.1/", "http://LOCALHOST./", "http://a.localhost:81/"] {
-            assert!(check_host(&Url::parse(url).unwrap()).is_err(), "{url}");
+            assert!(Trust::default().check_host(&Url::parse(url).unwrap()).is_err(), "{url}");
         }
     }
 

@@ -120,11 +120,10 @@ impl Drop for ObjectWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Location;
+    use crate::{Location, Stores};
 
     fn writes(url: &str) {
-        let store = Store::open(&Location::parse(url, None).unwrap()).unwrap();
+        let store = Stores::new().open(&Location::parse(url, None).unwrap()).unwrap();
         let line = vec![b'x'; 3 << 20];
         for pieces in [0, 1, 7] {
             let mut writer = store.writer("deep/object").unwrap();

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Store, new_meta};
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Stores, new_meta};
 use chunkwise_types::{ArrayAccess, DType, LARGE_CHUNK, Region, STREAM_TABLES, Scalar, ravel, unravel, volume};
 use fastrand::Rng;
 use serde_json::json;
@@ -97,6 +97,7 @@ fn box_of(rng: &mut Rng) -> Region {
 
 #[test]
 fn pieces_in_any_order_have_the_elements_of_the_array() {
+    let stores = Stores::new();
     let mut rng = Rng::with_seed(5);
     let folder = tempfile::tempdir().unwrap();
     for (name, meta) in arrays() {
@@ -105,7 +106,7 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
                 "file" => format!("{}/{name}-{noise}", folder.path().display()),
                 _ => format!("memory://pieces/{name}-{noise}"),
             };
-            let io = ArrayIo::new(&Location::parse(&url, None).unwrap(), &meta).unwrap();
+            let io = ArrayIo::new(&stores, &Location::parse(&url, None).unwrap(), &meta).unwrap();
             let data = write(&io, &mut rng, noise);
             let size = meta.dtype.size() as usize;
             let mut cursor = Cursor::new(false, rng.bool());
@@ -135,10 +136,11 @@ fn pieces_in_any_order_have_the_elements_of_the_array() {
 
 #[test]
 fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once() {
+    let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
     let mut meta = meta(DType::UInt16);
     meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2048);
-    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    let io = ArrayIo::new(&stores, &Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
     write(&io, &mut Rng::with_seed(3), true);
     let stored = io.store().size(&io.chunk_key(&[0, 0, 0])).unwrap().unwrap();
     let row = |start: Vec<u64>| Region::new(start, [1, 1, CHUNK[2]]);
@@ -154,9 +156,10 @@ fn a_piece_of_a_large_chunk_reads_little_of_it_and_pieces_in_order_read_it_once(
 
 /// An array of zstd with checksums, written to a folder.
 fn checked(folder: &tempfile::TempDir) -> (ArrayIo, Vec<u8>) {
+    let stores = Stores::new();
     let (_, meta) = arrays().into_iter().find(|(name, _)| name == "zstd-8").unwrap();
     assert!(meta.access().in_place());
-    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    let io = ArrayIo::new(&stores, &Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
     let data = write(&io, &mut Rng::with_seed(4), true);
     (io, data)
 }
@@ -213,6 +216,7 @@ fn a_stream_with_a_wider_window_than_its_level_has_is_refused_and_a_whole_chunk_
 /// If a damaged header made a reader allocate the memory that it claims, the process would end.
 #[test]
 fn a_size_that_no_machine_has_is_an_error() {
+    let stores = Stores::new();
     // One frame with a size of eight bytes, of one segment.
     let mut claims = vec![0x28, 0xB5, 0x2F, 0xFD, 0xE0];
     claims.extend((1u64 << 46).to_le_bytes());
@@ -221,7 +225,7 @@ fn a_size_that_no_machine_has_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let mut meta = meta(DType::Float64);
         meta.metadata["codecs"] = json!([{"name": "bytes", "configuration": {"endian": endian}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
-        let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+        let io = ArrayIo::new(&stores, &Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
         write(&io, &mut Rng::with_seed(4), true);
         let (key, chunk) = (io.chunk_key(&[0, 0, 0]), meta.grid.region(&[0, 0, 0]));
         std::fs::write(folder.path().join(&key), &claims).unwrap();
@@ -235,12 +239,13 @@ fn a_size_that_no_machine_has_is_an_error() {
 
 #[test]
 fn damaged_chunks_are_errors_and_nothing_worse() {
+    let stores = Stores::new();
     let mut rng = Rng::with_seed(17);
     for (name, meta) in arrays() {
         let at = Location::parse(&format!("memory://damaged-pieces/{name}"), None).unwrap();
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         write(&io, &mut rng, false);
-        let (store, key) = (Store::open(&at).unwrap(), io.chunk_key(&[0, 0, 0]));
+        let (store, key) = (stores.open(&at).unwrap(), io.chunk_key(&[0, 0, 0]));
         let whole = store.get(&key).unwrap().unwrap();
         let region = Region::new([0; 3], CHUNK);
         let mut out = vec![0; region.volume() as usize * meta.dtype.size() as usize];
@@ -268,6 +273,7 @@ fn damaged_chunks_are_errors_and_nothing_worse() {
 
 #[test]
 fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_room() {
+    let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
     for codec in ["gzip", "blosc"] {
         let mut meta = meta(DType::UInt16);
@@ -276,12 +282,12 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
             meta.metadata["codecs"][1] = json!({"name": "gzip", "configuration": {"level": 1}});
         }
         let at = Location::parse(&format!("{}/{codec}", folder.path().display()), None).unwrap();
-        let data = write(&ArrayIo::new(&at, &meta).unwrap(), &mut Rng::with_seed(8), false);
+        let data = write(&ArrayIo::new(&stores, &at, &meta).unwrap(), &mut Rng::with_seed(8), false);
         let rows = |start: u64| Region::new([start, 0, 0], [2, CHUNK[1], CHUNK[2]]);
         let mut out = vec![0; volume(&rows(0).shape) as usize * 2];
         for (budget, again) in [(5 * decoded, false), (2 * decoded, true)] {
             let tier = MemoryTier::new(budget);
-            let io = ArrayIo::cached(&at, &meta, &tier).unwrap();
+            let io = ArrayIo::cached(&stores, &at, &meta, &tier).unwrap();
             let mut read = |start: u64| {
                 let stats = io.read_region(&rows(start), &mut out).unwrap();
                 assert!(out == expected(&data, &rows(start), 2));
@@ -301,7 +307,7 @@ fn a_chunk_that_several_readers_want_parts_of_is_decoded_once_while_there_is_roo
             assert_eq!(tier.spilled(), 0);
         }
         let tier = MemoryTier::new(5 * decoded);
-        let io = ArrayIo::cached(&at, &meta, &tier).unwrap();
+        let io = ArrayIo::cached(&stores, &at, &meta, &tier).unwrap();
         for shared in [false, true, true] {
             let mut out = vec![0; out.len()];
             io.read_piece(&rows(2), &mut Cursor::new(shared, !shared), &mut out).unwrap();
@@ -334,6 +340,7 @@ fn how_arrays_can_be_read_is_told_from_their_metadata() {
 /// Such chunks are held as a whole only in memory that nothing else needs.
 #[test]
 fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
+    let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
     let n = LARGE_CHUNK + (1 << 20);
     let mut meta = new_meta(&NewArray {
@@ -355,12 +362,12 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
         meta.metadata["codecs"][1]["name"] = json!(codec);
         meta.metadata["codecs"][1]["configuration"] =
             if codec == "zstd" { json!({"level": 1, "checksum": true}) } else { json!({"level": 1}) };
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         io.write_chunk(&[0], Elements { data: &data, shape: &[n], start: &[0] }).unwrap();
         let stored = io.store().size("c/0").unwrap().unwrap();
         // Decoded chunks may take exactly a quarter of the budget.
         for (budget, again) in [(4 * n, false), (4 * n - 4, true), (n / 2, true)] {
-            let io = ArrayIo::cached(&at, &meta, &MemoryTier::new(budget)).unwrap();
+            let io = ArrayIo::cached(&stores, &at, &meta, &MemoryTier::new(budget)).unwrap();
             let read = |start: u64, length: u64| {
                 let mut out = vec![0; length as usize];
                 let read = io.read_region(&Region::new([start], [length]), &mut out).unwrap().bytes_read;
@@ -377,7 +384,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
         let mut damaged = std::fs::read(&path).unwrap();
         *damaged.last_mut().unwrap() ^= 1;
         std::fs::write(&path, damaged).unwrap();
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         let mut out = vec![0; 10];
         io.read_region(&Region::new([7], [10]), &mut out).unwrap();
         let error = io.read_region(&Region::new([n - 10], [10]), &mut out).unwrap_err().to_string();
@@ -391,6 +398,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
 /// Blocks of more than a megabyte are not decoded one by one.
 #[test]
 fn chunks_of_large_blocks_are_read_whole_and_in_part() {
+    let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
     let mut meta = new_meta(&NewArray {
         dtype: DType::Float64,
@@ -407,7 +415,7 @@ fn chunks_of_large_blocks_are_read_whole_and_in_part() {
     // Only this compressor has blocks of more than a megabyte.
     meta.metadata["codecs"][1]["configuration"]["cname"] = json!("zstd");
     meta.metadata["codecs"][1]["configuration"]["blocksize"] = json!(2 << 20);
-    let io = ArrayIo::new(&Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
+    let io = ArrayIo::new(&stores, &Location::parse(&folder.path().display().to_string(), None).unwrap(), &meta).unwrap();
     let data: Vec<u8> = (0..2_000_000u64).flat_map(|k| (((k * 7919) >> 4) as f64).to_ne_bytes()).collect();
     for index in meta.grid.touched(&Region::full(&meta.shape)).indices() {
         io.write_chunk(&index, Elements { data: &data, shape: &meta.shape, start: &meta.grid.region(&index).start }).unwrap();

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Store, new_meta, open_array, publish_array};
+use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Stores, new_meta, open_array, publish_array};
 use chunkwise_types::{DType, Region, Scalar, ravel, unravel, volume};
 use fastrand::Rng;
 
@@ -59,13 +59,14 @@ fn new(rng: &mut Rng, rank: u64) -> (NewArray, ArrayMeta) {
 
 #[test]
 fn what_was_written_is_read_whatever_the_region() {
+    let stores = Stores::new();
     let folder = std::env::temp_dir().join(format!("chunkwise-regions-{}", std::process::id()));
     let mut rng = Rng::with_seed(0x9E37_79B9_7F4A_7C15);
     for case in 0..300u64 {
         let root = if case % 2 == 0 { "memory://".to_string() } else { format!("{}/", folder.display()) };
         let at = Location::parse(&format!("{root}regions/{case}"), None).unwrap();
         let (array, meta) = new(&mut rng, case % 5);
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         let counts = meta.grid.counts();
         let mut missing = Vec::new();
         for k in 0..volume(&counts) {
@@ -78,8 +79,8 @@ fn what_was_written_is_read_whatever_the_region() {
             let done = io.write_chunk(&index, Elements { data: &data, shape: &whole, start: &start }).unwrap();
             assert_eq!(io.verify_chunk(&index).unwrap(), Some((done.bytes, done.xxh3)), "{array:?}");
         }
-        publish_array(&at, &meta).unwrap();
-        let io = ArrayIo::new(&at, &open_array(&at).unwrap()).unwrap();
+        publish_array(&stores, &at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &open_array(&stores, &at).unwrap()).unwrap();
         assert_eq!(io.stored_chunks().unwrap().len() as u64, volume(&counts) - missing.len() as u64);
         check(&io, &Region::full(&array.shape), &missing);
         for _ in 0..6 {
@@ -94,6 +95,7 @@ fn what_was_written_is_read_whatever_the_region() {
 /// A shard with so many chunks that its index is read in parts, and a raw chunk with such long rows that they are read one by one.
 #[test]
 fn large_indices_and_long_rows() {
+    let stores = Stores::new();
     let folder = std::env::temp_dir().join(format!("chunkwise-large-{}", std::process::id()));
     for (name, shape, chunks, shards, codec) in [
         ("index", [64, 64], [1, 2], Some(vec![64, 64]), CodecChoice::Default),
@@ -111,7 +113,7 @@ fn large_indices_and_long_rows() {
             attributes: serde_json::Map::new(),
         })
         .unwrap();
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         let data: Vec<u8> = (0..volume(&shape)).flat_map(|k| value(&unravel(k, &shape), &shape).to_ne_bytes()).collect();
         io.write_chunk(&[0, 0], Elements::whole(&data, &shape)).unwrap();
         let region = |start: [u64; 2], shape: [u64; 2]| Region::new(start, shape);
@@ -133,14 +135,15 @@ fn large_indices_and_long_rows() {
 
 #[test]
 fn damage_is_found() {
+    let stores = Stores::new();
     let mut rng = Rng::with_seed(11);
     for case in 0..40 {
         let at = Location::parse(&format!("memory://damage/{case}"), None).unwrap();
         let (array, meta) = new(&mut rng, 2);
-        let io = ArrayIo::new(&at, &meta).unwrap();
+        let io = ArrayIo::new(&stores, &at, &meta).unwrap();
         let (data, whole, start) = buffer(&mut rng, &meta.grid.region(&[0, 0]), &array.shape);
         io.write_chunk(&[0, 0], Elements { data: &data, shape: &whole, start: &start }).unwrap();
-        let store = Store::open(&at).unwrap();
+        let store = stores.open(&at).unwrap();
         let key = io.chunk_key(&[0, 0]);
         let whole = store.get(&key).unwrap().unwrap();
         for len in [0, 1, whole.len() / 2, whole.len() - 1] {

@@ -1,12 +1,12 @@
 //! Objects that stay in memory while there is room are the same as stored ones.
 
 #![allow(clippy::unwrap_used)]
-use chunkwise_storage::{Location, MemoryTier, Store};
+use chunkwise_storage::{Location, MemoryTier, Store, Stores};
 
 fn stores(tier: &std::sync::Arc<MemoryTier>) -> (tempfile::TempDir, Store, Store) {
     let folder = tempfile::tempdir().unwrap();
     let location = Location::parse(folder.path().to_str().unwrap(), None).unwrap();
-    let plain = Store::open(&location).unwrap();
+    let plain = Stores::new().open(&location).unwrap();
     (folder, plain.clone().with_memory(tier.clone()), plain)
 }
 

@@ -3,7 +3,7 @@
 use crate::TaskError;
 use chunkwise_plan::{ArrayRole, Codec, CodecMetadata, Encoding, Order, Plan, PlanArray, ShardEnd};
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, StorageError, Store, V2Form, at_once, new_meta_as,
+    ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, StorageError, Stores, V2Form, at_once, new_meta_as,
     open_array, publish_array,
 };
 use chunkwise_types::Scalar;
@@ -16,6 +16,7 @@ pub struct TaskContext {
     pub plan: Plan,
     /// The folder of the run: the work directory and the plan's id.
     pub run_dir: Location,
+    stores: Stores,
     pub(crate) arrays: BTreeMap<String, Opened>,
     memory: Option<Arc<MemoryTier>>,
 }
@@ -71,10 +72,10 @@ fn meta_of(array: &PlanArray, e: &Encoding) -> Result<ArrayMeta, StorageError> {
 }
 
 impl TaskContext {
-    /// Opens every array of a plan. Nothing is written.
-    pub fn open(plan: Plan) -> Result<TaskContext, TaskError> {
+    /// Opens every array of a plan with these stores. Nothing is written.
+    pub fn open(stores: &Stores, plan: Plan) -> Result<TaskContext, TaskError> {
         plan.validate()?;
-        chunkwise_storage::configure(&plan.spec.storage).map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
+        stores.configure(&plan.spec.storage).map_err(|source| TaskError::Open { array: "spec.storage".into(), source })?;
         let at = |array: &str| {
             let array = array.to_string();
             move |source| TaskError::Open { array, source }
@@ -89,7 +90,7 @@ impl TaskContext {
             let meta = match (&array.encoding, &array.metadata) {
                 (Some(e), _) if array.role != ArrayRole::Input => meta_of(array, e).map_err(at(name))?,
                 (_, Some(json)) => serde_json::from_value(json.clone()).map_err(chunkwise_plan::PlanError::Parse)?,
-                _ => open_array(&location).map_err(at(name))?,
+                _ => open_array(stores, &location).map_err(at(name))?,
             };
             if meta.shape != array.shape || meta.dtype != array.dtype {
                 return Err(TaskError::Plan(chunkwise_plan::PlanError::Invalid {
@@ -120,12 +121,12 @@ impl TaskContext {
                     problem: format!("the plan says that its chunks are read {}, but they are read {access}; plan again", array.access),
                 }));
             }
-            let io = ArrayIo::new(&location, &meta).map_err(at(name))?;
+            let io = ArrayIo::new(stores, &location, &meta).map_err(at(name))?;
             let watch = Arc::new(InputWatch::default());
             let io = Self::settled(io, array, &watch);
             arrays.insert(name.clone(), Opened { location, meta, io, watch });
         }
-        Ok(TaskContext { plan, run_dir, arrays, memory: None })
+        Ok(TaskContext { plan, run_dir, stores: stores.clone(), arrays, memory: None })
     }
 
     /// Keeps intermediates, and decoded chunks of other arrays, in memory while there is room; for tasks that run in this process.
@@ -135,7 +136,8 @@ impl TaskContext {
                 ArrayRole::Intermediate => ArrayIo::in_memory,
                 _ => ArrayIo::cached,
             };
-            let io = open(&opened.location, &opened.meta, tier).map_err(|source| TaskError::Open { array: name.clone(), source })?;
+            let io = open(&self.stores, &opened.location, &opened.meta, tier)
+                .map_err(|source| TaskError::Open { array: name.clone(), source })?;
             opened.io = Self::settled(io, &self.plan.arrays[name], &opened.watch);
         }
         self.memory = Some(tier.clone());
@@ -145,7 +147,7 @@ impl TaskContext {
     /// Keeps decoded chunks in memory while there is room, but writes intermediates to storage; for one of several processes.
     pub fn with_cache(mut self, tier: &Arc<MemoryTier>) -> Result<TaskContext, TaskError> {
         for (name, opened) in &mut self.arrays {
-            let io = ArrayIo::cached(&opened.location, &opened.meta, tier);
+            let io = ArrayIo::cached(&self.stores, &opened.location, &opened.meta, tier);
             let io = io.map_err(|source| TaskError::Open { array: name.clone(), source })?;
             opened.io = Self::settled(io, &self.plan.arrays[name], &opened.watch);
         }
@@ -162,6 +164,11 @@ impl TaskContext {
     /// What tasks of this process share beside their own memory.
     pub fn memory(&self) -> Option<&MemoryTier> {
         self.memory.as_deref()
+    }
+
+    /// The handle with which everything of the run is opened.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     fn opened(&self, name: &str) -> &Opened {
@@ -182,13 +189,13 @@ impl TaskContext {
     /// Writes the metadata of an array: from now on it can be opened.
     pub fn publish(&self, name: &str) -> Result<(), TaskError> {
         let a = self.opened(name);
-        publish_array(&a.location, &a.meta).map_err(|source| TaskError::Open { array: name.into(), source })
+        publish_array(&self.stores, &a.location, &a.meta).map_err(|source| TaskError::Open { array: name.into(), source })
     }
 
     /// Removes the metadata of an array: from now on it cannot be opened.
     pub fn unpublish(&self, name: &str) -> Result<(), TaskError> {
         let remove = || -> Result<(), StorageError> {
-            let store = Store::open(&self.opened(name).location)?;
+            let store = self.stores.open(&self.opened(name).location)?;
             at_once(&["zarr.json", ".zarray", ".zattrs"], |key| store.delete(key)).into_iter().collect()
         };
         remove().map_err(|source| TaskError::Open { array: name.into(), source })

@@ -6,7 +6,7 @@
 use crate::context::Opened;
 use crate::{TaskContext, TaskError};
 use chunkwise_plan::ArrayRole;
-use chunkwise_storage::{Since, Stamp, StorageError, Store, at_once, check_input, checksum, has_grown, now};
+use chunkwise_storage::{Since, Stamp, StorageError, at_once, check_input, checksum, has_grown, now};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -50,7 +50,7 @@ impl Inputs {
     /// When one is not there, or another one.
     pub fn look(ctx: &TaskContext, began_there: Option<u64>) -> Result<Inputs, TaskError> {
         let began = now();
-        let arrays = each(ctx, |_, a| check_input(&a.location, &a.meta))?;
+        let arrays = each(ctx, |_, a| check_input(ctx.stores(), &a.location, &a.meta))?;
         ctx.inputs().for_each(|(_, a)| a.watch.confirm(1));
         Ok(Inputs { began, began_there, arrays })
     }
@@ -60,7 +60,7 @@ impl Inputs {
     /// # Errors
     /// When storage fails.
     pub fn of_run(ctx: &TaskContext) -> Result<Option<Inputs>, StorageError> {
-        Ok(Store::open(&ctx.run_dir)?.get(Self::OBJECT)?.and_then(|text| Self::of_bytes(&text)))
+        Ok(ctx.stores().open(&ctx.run_dir)?.get(Self::OBJECT)?.and_then(|text| Self::of_bytes(&text)))
     }
 
     /// What [`Inputs::bytes`] gave, if not a bit of it has changed: with another time, changes of the inputs would not be seen.
@@ -74,7 +74,7 @@ impl Inputs {
     /// # Errors
     /// When storage fails.
     pub fn keep(&self, ctx: &TaskContext) -> Result<(), StorageError> {
-        Store::open(&ctx.run_dir)?.put(Self::OBJECT, self.bytes())
+        ctx.stores().open(&ctx.run_dir)?.put(Self::OBJECT, self.bytes())
     }
 
     /// What [`Inputs::OBJECT`] holds.
@@ -103,7 +103,7 @@ impl Inputs {
     pub fn changed(&mut self, ctx: &TaskContext, began_there: Option<u64>) -> Result<BTreeMap<String, HashSet<Vec<u64>>>, TaskError> {
         let began = now();
         let mut found = each(ctx, |name, a| {
-            let stamp = check_input(&a.location, &a.meta)?;
+            let stamp = check_input(ctx.stores(), &a.location, &a.meta)?;
             if self.arrays.get(name).is_some_and(|was| !was.is(&stamp)) {
                 return Err(rewritten(a));
             }
@@ -123,8 +123,10 @@ impl Inputs {
     /// When one was, or is not there any more.
     pub fn check_end(&self, ctx: &TaskContext) -> Result<(), TaskError> {
         each(ctx, |name, a| {
-            let stamp = match check_input(&a.location, &a.meta) {
-                Err(e @ StorageError::InputChanged { .. }) => return if has_grown(&a.location, &a.meta)? { Ok(()) } else { Err(e) },
+            let stamp = match check_input(ctx.stores(), &a.location, &a.meta) {
+                Err(e @ StorageError::InputChanged { .. }) => {
+                    return if has_grown(ctx.stores(), &a.location, &a.meta)? { Ok(()) } else { Err(e) };
+                }
                 other => other?,
             };
             match self.arrays.get(name) {
@@ -177,7 +179,7 @@ impl TaskContext {
     pub(crate) fn confirm_inputs(&self, stage: usize) -> Result<(), StorageError> {
         let doubtful: Vec<_> = self.doubtful(stage).collect();
         at_once(&doubtful, |(a, missed)| {
-            check_input(&a.location, &a.meta)?;
+            check_input(self.stores(), &a.location, &a.meta)?;
             a.watch.confirm(*missed);
             Ok(())
         })

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise_plan::Plan;
-use chunkwise_storage::{CodecChoice, Location, NewArray, new_meta, open_array, publish_array};
+use chunkwise_storage::{CodecChoice, Location, NewArray, Stores, new_meta, open_array, publish_array};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{ArrayAccess, DType, STREAM_TABLES, Scalar};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ fn a_task_refuses_a_plan_that_counts_on_less_memory_than_an_array_takes() {
         ("zstd", CodecChoice::Zstd { level: 1 }, &[stream(1 << 30), whole(false, 0)]),
         ("blosc", CodecChoice::Default, &[whole(true, 0), whole(false, 0)]),
     ];
+    let stores = Stores::new();
     for (name, codec, fitting) in fitting {
         let url = format!("memory:access/{name}");
         let at = Location::parse(&url, None).unwrap();
@@ -59,10 +60,10 @@ fn a_task_refuses_a_plan_that_counts_on_less_memory_than_an_array_takes() {
             dimension_names: None,
             attributes: serde_json::Map::new(),
         };
-        publish_array(&at, &new_meta(&new).unwrap()).unwrap();
-        let found = open_array(&at).unwrap().access();
+        publish_array(&stores, &at, &new_meta(&new).unwrap()).unwrap();
+        let found = open_array(&stores, &at).unwrap().access();
         for said in all.into_iter().map(Some).chain([None, Some(found)]) {
-            let opened = TaskContext::open(plan(&url, said)).map(drop).map_err(|e| e.to_string());
+            let opened = TaskContext::open(&stores, plan(&url, said)).map(drop).map_err(|e| e.to_string());
             let fits = said.is_none_or(|said| said == found || fitting.contains(&said));
             assert_eq!(opened.is_ok(), fits, "{name}, said to be read {said:?}: {opened:?}");
             assert!(opened.is_ok() || opened.is_err_and(|e| e.contains("array 'x'") && e.contains("plan again")));

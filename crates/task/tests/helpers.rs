@@ -5,7 +5,7 @@
 
 use chunkwise_kernels::{Busy, Cores};
 use chunkwise_plan::Plan;
-use chunkwise_storage::{MemoryTier, open_array};
+use chunkwise_storage::{MemoryTier, Stores, open_array};
 use chunkwise_task::{TaskContext, Watch, run_task};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -44,17 +44,17 @@ fn stage(steps: Value, array: &str, shape: &[u64]) -> Value {
 }
 
 /// Writes `x`, and plans what reads it.
-fn reading(name: &str, codec: &Value) -> Plan {
+fn reading(stores: &Stores, name: &str, codec: &Value) -> Plan {
     let float = json!({"dtype": "float64", "shape": [LENGTH]});
     let create = json!([
         {"kernel": {"create": {"what": {"arange": {"start": {"int": 3}, "step": {"int": 1}}}}}, "type": {"dtype": "int64", "shape": [LENGTH]}},
         {"kernel": "cast", "inputs": [0], "type": float},
     ]);
     let x = array(name, "x", &[LENGTH], codec);
-    let source = TaskContext::open(plan(name, json!({"x": x}), json!([stage(create, "x", &[LENGTH])]))).unwrap();
+    let source = TaskContext::open(stores, plan(name, json!({"x": x}), json!([stage(create, "x", &[LENGTH])]))).unwrap();
     run_task(&source, 0, 0, &AtomicBool::new(false)).unwrap();
     source.publish("x").unwrap();
-    let meta = open_array(source.array_location("x")).unwrap();
+    let meta = open_array(stores, source.array_location("x")).unwrap();
     let input = json!({"role": "input", "url": url(name, "x"), "dtype": "float64", "shape": [LENGTH], "grid": grid(&[LENGTH]),
                        "access": meta.access(), "metadata": meta});
     let read = || json!({"read": "x", "type": float});
@@ -106,8 +106,8 @@ impl Watch for Observer {
 }
 
 /// Runs both tasks that read, on so many cores and with so much memory in the process: the checksums of what they wrote, and which threads asked.
-fn run(plan: &Plan, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
-    let ctx = TaskContext::open(plan.clone()).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
+fn run(stores: &Stores, plan: &Plan, cores: usize, memory: u64, other: Other) -> [(String, Observer); 2] {
+    let ctx = TaskContext::open(stores, plan.clone()).unwrap().with_memory(&MemoryTier::new(memory)).unwrap();
     [0, 1].map(|stage| {
         let cores = Cores::new(cores);
         let _busy = cores.enter();
@@ -122,12 +122,13 @@ const PLENTY: u64 = 1_000_000_000;
 
 #[test]
 fn idle_cores_help() {
+    let stores = Stores::new();
     // Byte ranges, blocks, and what is decoded as a whole.
     for (k, codec) in [json!("none"), json!("default"), json!({"zstd": 1})].iter().enumerate() {
-        let plan = reading(&format!("idle{k}"), codec);
-        let alone = run(&plan, 1, PLENTY, Other::Nothing);
+        let plan = reading(&stores, &format!("idle{k}"), codec);
+        let alone = run(&stores, &plan, 1, PLENTY, Other::Nothing);
         for cores in [2, 3] {
-            for ((bytes, one), (same, all)) in alone.iter().zip(&run(&plan, cores, PLENTY, Other::Nothing)) {
+            for ((bytes, one), (same, all)) in alone.iter().zip(&run(&stores, &plan, cores, PLENTY, Other::Nothing)) {
                 assert_eq!((one.threads(), all.threads()), (1, cores), "{codec}");
                 assert_eq!(bytes, same, "{codec}");
             }
@@ -137,14 +138,16 @@ fn idle_cores_help() {
 
 #[test]
 fn nobody_helps_without_memory() {
-    for (_, observer) in run(&reading("full", &json!("none")), 3, 1000, Other::Nothing) {
+    let stores = Stores::new();
+    for (_, observer) in run(&stores, &reading(&stores, "full", &json!("none")), 3, 1000, Other::Nothing) {
         assert_eq!(observer.threads(), 1);
     }
 }
 
 #[test]
 fn a_core_is_given_back_when_a_task_wants_it() {
-    for (_, observer) in run(&reading("wanted", &json!("none")), 2, PLENTY, Other::Starts) {
+    let stores = Stores::new();
+    for (_, observer) in run(&stores, &reading(&stores, "wanted", &json!("none")), 2, PLENTY, Other::Starts) {
         let asked = observer.asked.into_inner().unwrap();
         let last = asked.iter().rposition(|&t| t != thread::current().id()).unwrap();
         assert!(last < asked.len() / 2, "helped until {last} of {}", asked.len());
@@ -153,7 +156,8 @@ fn a_core_is_given_back_when_a_task_wants_it() {
 
 #[test]
 fn a_core_that_becomes_idle_helps() {
-    for (_, observer) in run(&reading("later", &json!("none")), 2, PLENTY, Other::Ends) {
+    let stores = Stores::new();
+    for (_, observer) in run(&stores, &reading(&stores, "later", &json!("none")), 2, PLENTY, Other::Ends) {
         let asked = observer.asked.into_inner().unwrap();
         let first = asked.iter().position(|&t| t != thread::current().id()).unwrap();
         assert!((8..asked.len() / 2).contains(&first), "helped from {first} of {}", asked.len());
@@ -162,9 +166,10 @@ fn a_core_that_becomes_idle_helps() {
 
 #[test]
 fn memory_is_given_back_when_a_task_waits_for_it_and_asked_for_again_later() {
-    let plan = reading("memory", &json!("none"));
+    let stores = Stores::new();
+    let plan = reading(&stores, "memory", &json!("none"));
     let tier = MemoryTier::new(PLENTY);
-    let ctx = TaskContext::open(plan).unwrap().with_memory(&tier).unwrap();
+    let ctx = TaskContext::open(&stores, plan).unwrap().with_memory(&tier).unwrap();
     let cores = Cores::new(2);
     let _busy = cores.enter();
     // All of it at first, then less, so that a thread helps. Then another task wants what is left and what the helper has.
@@ -190,8 +195,9 @@ fn memory_is_given_back_when_a_task_waits_for_it_and_asked_for_again_later() {
 
 #[test]
 fn a_task_of_one_chunk_says_how_far_it_is() {
+    let stores = Stores::new();
     for (k, codec) in [json!("none"), json!("default"), json!({"zstd": 1}), json!({"gzip": 1})].iter().enumerate() {
-        let ctx = TaskContext::open(reading(&format!("shares{k}"), codec)).unwrap();
+        let ctx = TaskContext::open(&stores, reading(&stores, &format!("shares{k}"), codec)).unwrap();
         for stage in [0, 1] {
             let told = Told(Mutex::default());
             run_task(&ctx, stage, 0, &told).unwrap();

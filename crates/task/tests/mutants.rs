@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use chunkwise_plan::Plan;
+use chunkwise_storage::Stores;
 use chunkwise_task::{TaskContext, TaskError, run_task, task_need};
 use fastrand::Rng;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 fn grid(shape: &[u64], chunk: &[u64]) -> Value {
@@ -163,10 +165,13 @@ fn mutate(document: &mut Value, rng: &mut Rng) {
     }
 }
 
+/// Attempts find what earlier ones have written.
+static STORES: LazyLock<Stores> = LazyLock::new(Stores::new);
+
 /// Runs what can be run of a plan; says if it was refused.
 fn attempt(text: &str) -> Result<(), String> {
     let plan = Plan::from_json(text).map_err(|e| e.to_string())?;
-    let ctx = TaskContext::open(plan).map_err(|e| e.to_string())?;
+    let ctx = TaskContext::open(&STORES, plan).map_err(|e| e.to_string())?;
     for stage in 0..ctx.plan.stages.len() {
         // A few tasks of many; the last is at an edge.
         let n = ctx.plan.stages[stage].tasks();

@@ -5,7 +5,7 @@
 
 use chunkwise_kernels::Cores;
 use chunkwise_plan::{Plan, WrittenChunk};
-use chunkwise_storage::{ArrayIo, CodecChoice, Elements, Location, MemoryTier, NewArray, new_meta, open_array, publish_array};
+use chunkwise_storage::{ArrayIo, CodecChoice, Elements, Location, MemoryTier, NewArray, Stores, new_meta, open_array, publish_array};
 use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
 use chunkwise_types::{DType, Region, Scalar};
 use serde_json::{Value, json};
@@ -55,13 +55,13 @@ impl Case {
             attributes: Default::default(),
         })
         .unwrap();
-        publish_array(&location, &meta).unwrap();
-        let (io, bytes) = (ArrayIo::new(&location, &meta).unwrap(), self.bytes());
+        publish_array(&Stores::new(), &location, &meta).unwrap();
+        let (io, bytes) = (ArrayIo::new(&Stores::new(), &location, &meta).unwrap(), self.bytes());
         for index in Region::full(&meta.grid.counts()).indices() {
             let start = meta.grid.region(&index).start;
             io.write_chunk(&index, Elements { data: &bytes, shape: &self.shape, start: &start }).unwrap();
         }
-        let meta = open_array(&location).unwrap();
+        let meta = open_array(&Stores::new(), &location).unwrap();
         let ty = json!({"dtype": self.dtype, "shape": self.shape});
         serde_json::from_value(json!({
             "format": "chunkwise-plan/1",
@@ -81,7 +81,7 @@ impl Case {
     /// Copies it on some cores, and looks at all of it.
     fn check(&self, name: &str, cores: usize) {
         let folder = folder(name);
-        let ctx = TaskContext::open(self.plan(&folder)).unwrap().with_memory(&MemoryTier::new(1_000_000_000)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), self.plan(&folder)).unwrap().with_memory(&MemoryTier::new(1_000_000_000)).unwrap();
         for task in 0..ctx.plan.stages[0].tasks() {
             let _busy = Cores::new(cores).enter();
             run_task(&ctx, 0, task, &Observer::default()).unwrap();
@@ -173,7 +173,7 @@ fn chunks_of_earlier_attempts_are_left_alone() {
     let case = Case::new(DType::Int64, [&[6, 20, 30], &[3, 20, 30], &[6, 10, 10], &[6, 20, 30]]);
     for had in [vec![], vec![vec![0, 0, 0]], vec![vec![0, 1, 2], vec![0, 0, 1]], vec![vec![0, 1, 0], vec![0, 1, 1], vec![0, 1, 2]]] {
         let folder = folder("left");
-        let ctx = TaskContext::open(case.plan(&folder)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), case.plan(&folder)).unwrap();
         let report = run_task(&ctx, 0, 0, &Observer { had: had.clone(), ..Observer::default() }).unwrap();
         assert_eq!(report.written.len(), 6);
         for WrittenChunk { chunk, xxh3, .. } in report.written {
@@ -188,7 +188,7 @@ fn a_copy_that_is_stopped_stops() {
     let case = Case::new(DType::Int64, [&[6, 20, 30], &[3, 20, 30], &[6, 10, 10], &[6, 20, 30]]);
     for stop in 0..7 {
         let folder = folder("stopped");
-        let ctx = TaskContext::open(case.plan(&folder)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), case.plan(&folder)).unwrap();
         let result = run_task(&ctx, 0, 0, &Observer { stop: Some(stop), ..Observer::default() });
         assert!(matches!(result, Err(TaskError::Cancelled)), "{stop}: {result:?}");
         // Once for the only piece, then before every chunk.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use chunkwise_plan::{Plan, WrittenChunk};
+use chunkwise_storage::Stores;
 use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ impl Watch for Observer {
 fn chunks_of_earlier_attempts_are_left_alone() {
     for had in [vec![], vec![0], vec![4, 5, 11], vec![CHUNKS - 1], (0..CHUNKS - 1).collect(), (0..CHUNKS).step_by(2).collect()] {
         let folder = folder("left");
-        let ctx = TaskContext::open(plan(&folder)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), plan(&folder)).unwrap();
         let watch = Observer::new(&had, u64::MAX);
         let report = run_task(&ctx, 0, 0, &watch).unwrap();
         assert!(report.written.iter().map(|w| w.chunk[0]).eq(0..CHUNKS), "{report:?}");
@@ -97,7 +98,7 @@ fn a_task_that_is_stopped_has_told_what_it_wrote() {
     let mut told = Vec::new();
     for stop in 0..CHUNKS + 4 {
         let folder = folder("stopped");
-        let ctx = TaskContext::open(plan(&folder)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), plan(&folder)).unwrap();
         let watch = Observer::new(&[], stop);
         let result = run_task(&ctx, 0, 0, &watch);
         assert!(matches!(result, Err(TaskError::Cancelled) | Ok(_)), "{result:?}");
@@ -135,7 +136,7 @@ fn chunks_of_a_row_appear_together() {
     let mut counts = Vec::new();
     for stop in 0..CHUNKS + 4 {
         let folder = folder("together");
-        let ctx = TaskContext::open(row(&folder)).unwrap();
+        let ctx = TaskContext::open(&Stores::new(), row(&folder)).unwrap();
         let watch = Observer::new(&[], stop);
         let _ = run_task(&ctx, 0, 0, &watch);
         assert_eq!(seen(&folder), watch.told.into_inner().unwrap());
@@ -151,7 +152,7 @@ fn rows_of_which_an_earlier_attempt_has_written_some() {
     for had in [vec![0], vec![4, 5, 11], vec![CHUNKS - 1], (1..CHUNKS).collect()] {
         for there in [false, true] {
             let folder = folder("some");
-            let ctx = TaskContext::open(row(&folder)).unwrap();
+            let ctx = TaskContext::open(&Stores::new(), row(&folder)).unwrap();
             if there {
                 std::fs::create_dir_all(folder.join("x/c/0")).unwrap();
             }

@@ -4,7 +4,7 @@ use super::select::Kept;
 use crate::text::safe;
 use chunkwise::kernels::{Block, cast};
 use chunkwise::ops::calendar::{DateTime, decode};
-use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Values as Stored, open_array, read_small};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Stores, Values as Stored, open_array, read_small};
 use chunkwise::{DType, types::Region};
 
 /// The largest coordinate that is read, in elements.
@@ -107,11 +107,11 @@ pub(super) struct Axis {
     len: u64,
 }
 
-fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)> {
+fn read(stores: &Stores, group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)> {
     let at = group.join(name);
-    let meta = open_array(&at).ok().filter(|m| m.shape == [len] && len <= MAX_ELEMENTS)?;
+    let meta = open_array(stores, &at).ok().filter(|m| m.shape == [len] && len <= MAX_ELEMENTS)?;
     let region = Region::full(&meta.shape);
-    let io = ArrayIo::new(&at, &meta).ok()?;
+    let io = ArrayIo::new(stores, &at, &meta).ok()?;
     let block = Block::from_bytes_with(meta.dtype, &meta.shape, |b| io.read_region(&region, b).map(|_| ())).ok()?;
     match cast(&block, DType::Float64) {
         Block::Float64(a) => Some((meta, a.iter().copied().collect())),
@@ -120,8 +120,8 @@ fn read(group: &Location, name: &str, len: u64) -> Option<(ArrayMeta, Vec<f64>)>
 }
 
 /// The texts along a dimension, if its coordinate has texts.
-fn texts(group: &Location, kept: &Kept, len: u64) -> Option<Vec<String>> {
-    let small = read_small(&group.join(&kept.name), MAX_ELEMENTS).ok().flatten().filter(|a| a.shape == [len])?;
+fn texts(stores: &Stores, group: &Location, kept: &Kept, len: u64) -> Option<Vec<String>> {
+    let small = read_small(stores, &group.join(&kept.name), MAX_ELEMENTS).ok().flatten().filter(|a| a.shape == [len])?;
     let Stored::Text(all) = small.values else { return None };
     Some(all.iter().skip(kept.start as usize).take(kept.len as usize).map(|t| safe(t).into_owned()).collect())
 }
@@ -133,11 +133,11 @@ fn date(t: &DateTime, clock: bool) -> String {
 
 impl Axis {
     /// A dimension of the array at `at`, with the coordinate beside the array, if there is one.
-    pub fn new(at: &Location, meta: &ArrayMeta, kept: &Kept) -> Axis {
+    pub fn new(stores: &Stores, at: &Location, meta: &ArrayMeta, kept: &Kept) -> Axis {
         let (group, len) = (at.parent(), meta.shape.get(kept.axis).copied().unwrap_or(0));
-        let found = group.as_ref().and_then(|g| read(g, &kept.name, len));
+        let found = group.as_ref().and_then(|g| read(stores, g, &kept.name, len));
         let Some((coordinate, all)) = found else {
-            let values = group.and_then(|g| texts(&g, kept, len)).map_or(Values::Index, Values::Texts);
+            let values = group.and_then(|g| texts(stores, &g, kept, len)).map_or(Values::Index, Values::Texts);
             return Axis { title: safe(&kept.name).into_owned(), upwards: false, values, start: kept.start, len: kept.len };
         };
         let text = |key: &str| coordinate.attributes.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_string();

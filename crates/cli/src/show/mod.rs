@@ -15,7 +15,7 @@ pub(crate) use colours::SCALES;
 use crate::failure::{refuse, say};
 use crate::out::outln;
 use crate::text::safe;
-use chunkwise::storage::{ArrayMeta, Location, open_array};
+use chunkwise::storage::{ArrayMeta, Location, Stores, open_array};
 use colours::Scale;
 use figure::Subject;
 use labels::{Axis, Written, other_calendar};
@@ -85,7 +85,7 @@ fn units(meta: &ArrayMeta) -> Option<&str> {
 }
 
 /// The array's name, its description, and the position of the slice.
-fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
+fn title(stores: &Stores, at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     let text = |key: &str| meta.attributes.get(key).and_then(|v| v.as_str()).filter(|t| !t.is_empty());
     let mut out = at.name().to_string();
     if let Some(long) = text("long_name").or(text("standard_name")) {
@@ -99,7 +99,7 @@ fn title(at: &Location, meta: &ArrayMeta, slice: &Slice) -> String {
     for (k, i) in &slice.fixed {
         let mut one = k.clone();
         (one.start, one.len) = (*i, 1);
-        let (label, index) = (Axis::new(at, meta, &one).label(0), i.to_string());
+        let (label, index) = (Axis::new(stores, at, meta, &one).label(0), i.to_string());
         out = if label == index { format!("{out}, {}={i}", k.name) } else { format!("{out}, {}={i} ({label})", k.name) };
     }
     out
@@ -136,20 +136,20 @@ fn document(subject: &Subject<'_>, url: &Location, units: Option<&str>, slice: &
     })
 }
 
-pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
+pub(crate) fn show(stores: &Stores, args: &ShowArgs, as_json: bool) -> Result<(), Report> {
     let chosen = args.range.as_deref().map(limits).transpose()?;
     // This check comes before anything is read.
     let format = args.output.as_deref().map(Format::of).transpose()?;
     let at = Location::parse(&args.url, None).map_err(say)?;
-    let meta = open_array(&at).map_err(say)?;
+    let meta = open_array(stores, &at).map_err(say)?;
     let slice = select::parse(&args.select, &meta)?;
     let lengths: Vec<u64> = slice.kept.iter().map(|k| k.len).collect();
     if lengths.is_empty() {
-        let cells = sample::sample(&at, &meta, &slice, [1, 1]).map_err(say)?;
+        let cells = sample::sample(stores, &at, &meta, &slice, [1, 1]).map_err(say)?;
         if args.output.is_some() {
             return Err(refuse!("a single element is no picture; leave a dimension, or leave out -o"));
         }
-        let (title, value) = (title(&at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
+        let (title, value) = (title(stores, &at, &meta, &slice), cells.mean.first().copied().unwrap_or(f64::NAN));
         let written = Written::new(&meta, value, value);
         match (as_json, written.dates()) {
             (true, dates) => {
@@ -163,7 +163,7 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
     }
     let screen = if args.output.is_some() { Screen::page() } else { Screen::new() };
     let most = if format == Some(Format::Png) { figure::most(&lengths) } else { screen.most(&lengths) };
-    let cells = sample::sample(&at, &meta, &slice, most).map_err(say)?;
+    let cells = sample::sample(stores, &at, &meta, &slice, most).map_err(say)?;
     // A line shows the minimum and the maximum of a cell, a map its mean.
     let range = if lengths.len() == 1 && !args.robust {
         let ends: Vec<f64> = cells.low.iter().chain(&cells.high).copied().collect();
@@ -175,11 +175,11 @@ pub(crate) fn show(args: &ShowArgs, as_json: bool) -> Result<(), Report> {
         Some(r) => Scale::new(&args.colors, r, true),
         None => Scale::new(if lengths.len() == 1 { "viridis" } else { &args.colors }, range.unwrap_or((0.0, 0.0)), false),
     };
-    let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(&at, &meta, k)).collect();
+    let axes: Vec<Axis> = slice.kept.iter().map(|k| Axis::new(stores, &at, &meta, k)).collect();
     let written = Written::new(&meta, scale.low, scale.high);
     let shown = units(&meta).filter(|_| !written.dates()).map(safe);
     let subject = Subject {
-        title: safe(&title(&at, &meta, &slice)).into_owned(),
+        title: safe(&title(stores, &at, &meta, &slice)).into_owned(),
         caption: safe(&caption(&cells, &slice, &written)).into_owned(),
         units: shown.as_deref(),
         cells: &cells,

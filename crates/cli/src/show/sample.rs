@@ -6,7 +6,7 @@
 
 use super::select::Slice;
 use chunkwise::kernels::{Block, cast};
-use chunkwise::storage::{ArrayIo, ArrayMeta, Location};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Location, Stores};
 use chunkwise::types::Region;
 use chunkwise::{DType, Error};
 use serde_json::Value;
@@ -110,8 +110,8 @@ fn read(io: &ArrayIo, region: &Region) -> Result<Vec<f64>, Error> {
 }
 
 /// Reads a slice into at most `most` rows and columns.
-pub(super) fn sample(at: &Location, meta: &ArrayMeta, slice: &Slice, most: [u64; 2]) -> Result<Cells, Error> {
-    let io = ArrayIo::new(at, meta)?;
+pub(super) fn sample(stores: &Stores, at: &Location, meta: &ArrayMeta, slice: &Slice, most: [u64; 2]) -> Result<Cells, Error> {
+    let io = ArrayIo::new(stores, at, meta)?;
     let packing = Packing::of(meta);
     let chunk = meta.inner_chunk.clone().unwrap_or_else(|| meta.grid.max_shape());
     let axes: Vec<usize> = slice.kept.iter().map(|k| k.axis).collect();

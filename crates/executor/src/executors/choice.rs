@@ -11,7 +11,7 @@ use super::processes::{ProcessExecutor, ProcessOptions};
 use super::{Executor, OptionError, Options, ThreadExecutor};
 use crate::RunError;
 use chunkwise_plan::Plan;
-use chunkwise_storage::MemoryTier;
+use chunkwise_storage::{MemoryTier, Stores};
 use chunkwise_task::TaskContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,12 +105,12 @@ impl Choice {
     ///
     /// # Errors
     /// When the plan cannot be opened, or its stores are not shared between processes.
-    pub fn open(&self, plan: Plan, workers: Option<usize>) -> Result<(Arc<TaskContext>, Box<dyn Executor>), RunError> {
+    pub fn open(&self, stores: &Stores, plan: Plan, workers: Option<usize>) -> Result<(Arc<TaskContext>, Box<dyn Executor>), RunError> {
         let bad = |e| RunError::Task { source: Box::new(e), outputs: Vec::new() };
         let threads = workers.unwrap_or(plan.spec.workers as usize).max(1);
         if let Choice::Threads = self {
             let memory = MemoryTier::new(plan.spec.task_budget());
-            let context = Arc::new(TaskContext::open(plan).and_then(|c| c.with_memory(&memory)).map_err(bad)?);
+            let context = Arc::new(TaskContext::open(stores, plan).and_then(|c| c.with_memory(&memory)).map_err(bad)?);
             let executor = ThreadExecutor::new(context.clone(), threads, memory);
             return Ok((context, Box::new(executor)));
         }
@@ -120,7 +120,7 @@ impl Choice {
                 "'{url}' is memory of one process, which workers do not share; use a folder or a bucket"
             )));
         }
-        let context = Arc::new(TaskContext::open(plan).map_err(bad)?);
+        let context = Arc::new(TaskContext::open(stores, plan).map_err(bad)?);
         let executor: Box<dyn Executor> = match self {
             Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
             Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),

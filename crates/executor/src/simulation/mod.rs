@@ -14,7 +14,7 @@ mod world;
 
 use crate::{Driver, Event, RunError, RunOptions};
 use chunkwise_plan::Plan;
-use chunkwise_storage::{CodecChoice, Location, NewArray, mount, new_meta, publish_array, unmount};
+use chunkwise_storage::{CodecChoice, Location, NewArray, Stores, new_meta, publish_array};
 use chunkwise_task::TaskContext;
 use chunkwise_types::{DType, Scalar};
 use crew::Crew;
@@ -55,6 +55,7 @@ enum Kind {
 struct Stage {
     kind: Kind,
     bucket: String,
+    stores: Stores,
     store: SimStore,
     world: Arc<World>,
     /// What went wrong.
@@ -80,12 +81,13 @@ impl Stage {
         let skews: Vec<i64> = (0..3).map(|_| if random.bool() { 0 } else { random.i64(-WRONG..WRONG) }).collect();
         let world = World::new(seed, &skews, told);
         let (bucket, store) = (format!("s3://{name}-{seed}"), SimStore::default());
-        mount(&Location::parse(&bucket, None).unwrap(), Arc::new(store.clone()));
+        let stores = Stores::new();
+        stores.mount(&Location::parse(&bucket, None).unwrap(), Arc::new(store.clone()));
         // If times are in whole seconds, writes in the second in which a run begins cannot be told from earlier ones.
         store.set_tick(if kind == Kind::Input { 1000 } else { SECOND });
-        let stage = Stage { kind, bucket, store, world, wrong: Mutex::default(), ended: Default::default() };
+        let stage = Stage { kind, bucket, stores, store, world, wrong: Mutex::default(), ended: Default::default() };
         for plan in 0..2 {
-            publish_array(&stage.at(&format!("in{plan}")), &stage.meta(CHUNKS[0])).unwrap();
+            publish_array(&stage.stores, &stage.at(&format!("in{plan}")), &stage.meta(CHUNKS[0])).unwrap();
             stage.write_input(plan, 0);
         }
         stage
@@ -212,7 +214,7 @@ impl Stage {
             }
             _ => {}
         };
-        let ctx = Arc::new(TaskContext::open(self.plan(plan)).map_err(crate::driver::unusable)?);
+        let ctx = Arc::new(TaskContext::open(&self.stores, self.plan(plan)).map_err(crate::driver::unusable)?);
         let slots = 1 + here.world.state().random.usize(..3);
         let mut crew = Crew::new(ctx.clone(), here.clone(), slots);
         let options = RunOptions { resume, overwrite, backup_share: 0.0, ..RunOptions::default() };
@@ -317,7 +319,6 @@ impl Stage {
             self.accuse("in the end the output is not made of the new input".into());
         }
         self.check_published();
-        unmount(&Location::parse(&self.bucket, None).unwrap());
     }
 }
 

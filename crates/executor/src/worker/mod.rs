@@ -19,7 +19,7 @@ pub(crate) use protocol::REPORTS;
 pub(crate) use share::part_of;
 
 use chunkwise_plan::{Plan, PlanError};
-use chunkwise_storage::{Location, MemoryTier, StorageError, Store};
+use chunkwise_storage::{Location, MemoryTier, StorageError, Stores};
 use chunkwise_task::{Inputs, TaskContext, TaskError};
 use std::sync::Arc;
 
@@ -71,11 +71,11 @@ const MAX_PLAN: u64 = 64 << 20;
 ///
 /// # Errors
 /// When it cannot be read, is too large, is another one, or of another version.
-pub fn read_plan(url: &str, hash: Option<&str>) -> Result<Plan, WorkerError> {
+pub fn read_plan(stores: &Stores, url: &str, hash: Option<&str>) -> Result<Plan, WorkerError> {
     let bad = |detail: String| WorkerError::NoPlan { url: url.into(), detail };
     let location = Location::parse(url, None)?;
     let folder = location.parent().ok_or_else(|| bad("it is no file".into()))?;
-    let store = Store::open(&folder)?;
+    let store = stores.open(&folder)?;
     let data = store.get(location.name())?.ok_or_else(|| bad("there is no such object".into()))?;
     if data.len() as u64 > MAX_PLAN {
         return Err(bad(format!("it has {} bytes, and {MAX_PLAN} are allowed", data.len())));
@@ -109,16 +109,16 @@ impl Worker {
     ///
     /// # Errors
     /// When the plan cannot be read, is another one, or of another version.
-    pub fn open(url: &str, hash: Option<&str>, driver: Option<&str>, limits: &Limits) -> Result<Worker, WorkerError> {
+    pub fn open(stores: &Stores, url: &str, hash: Option<&str>, driver: Option<&str>, limits: &Limits) -> Result<Worker, WorkerError> {
         if let Some(driver) = driver.filter(|d| *d != VERSION) {
             return Err(WorkerError::Skew(format!("the worker has chunkwise {VERSION}, but the driver has {driver}")));
         }
-        let plan = read_plan(url, hash)?;
+        let plan = read_plan(stores, url, hash)?;
         let id = plan.id();
         let allowed = limits.allowed_mem.unwrap_or(plan.spec.allowed_mem);
         let budget = allowed.saturating_sub(plan.spec.reserved_mem);
         let memory = MemoryTier::new(budget);
-        let context = Arc::new(TaskContext::open(plan)?.with_cache(&memory)?);
+        let context = Arc::new(TaskContext::open(stores, plan)?.with_cache(&memory)?);
         // If tasks are run by hand, without a driver, there are none.
         if let Some(inputs) = Inputs::of_run(&context)? {
             inputs.watch(&context);

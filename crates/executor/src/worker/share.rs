@@ -174,7 +174,7 @@ pub fn run_share(worker: &Worker, share: &Share, cancel: &AtomicBool, tell: &mut
     if index >= size {
         return Err(WorkerError::Usage(format!("there is no part {index} of {size}")));
     }
-    let store = Store::open(&worker.context.run_dir)?;
+    let store = worker.context.stores().open(&worker.context.run_dir)?;
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let own = format!("{}{}-{time:x}", share.name.as_ref().map(|n| format!("{n}-")).unwrap_or_default(), std::process::id());
     let name: String = own.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();

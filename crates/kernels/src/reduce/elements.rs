@@ -2,6 +2,7 @@
 
 use super::lanes::rows_of;
 use super::products;
+use super::sink::Lines;
 pub(super) use super::wide::Wide;
 use crate::BlockElement;
 use num_complex::{Complex32, Complex64};
@@ -60,13 +61,13 @@ pub(crate) trait Element: BlockElement {
     }
     /// Adds rows to sums, one a column.
     #[inline(always)]
-    fn add_rows<'a>(sums: &mut [Self::Wide], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
-        rows_of(sums, row, rows, |sum, x, _| *sum = sum.plus(x.wide()));
+    fn add_rows(sums: &mut [Self::Wide], lines: Lines<'_, Self>, rows: usize) {
+        rows_of(sums, &|r| lines.get(r), rows, |sum, x, _| *sum = sum.plus(x.wide()));
     }
     /// Multiplies products by rows, one a column.
     #[inline(always)]
-    fn multiply_rows<'a>(products: &mut [Self::Wide], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
-        rows_of(products, row, rows, |product, x, _| *product = product.times(x.wide()));
+    fn multiply_rows(products: &mut [Self::Wide], lines: Lines<'_, Self>, rows: usize) {
+        rows_of(products, &|r| lines.get(r), rows, |product, x, _| *product = product.times(x.wide()));
     }
 }
 
@@ -216,14 +217,14 @@ impl Element for Complex32 {
         !self.is_nan()
     }
     #[inline(always)]
-    fn add_rows<'a>(sums: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+    fn add_rows<'a>(sums: &mut [Complex64], lines: Lines<'a, Self>, rows: usize) {
         // The parts are numbers of their own, of which the compiler makes vectors.
-        let row = |r| -> &'a [f32] { bytemuck::cast_slice(row(r)) };
+        let row = |r| -> &'a [f32] { bytemuck::cast_slice(lines.get(r)) };
         rows_of(bytemuck::cast_slice_mut::<_, f64>(sums), &row, rows, |sum, x, _| *sum += f64::from(x));
     }
     #[inline(always)]
-    fn multiply_rows<'a>(products: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
-        products::multiply_rows(products, row, rows);
+    fn multiply_rows(products: &mut [Complex64], lines: Lines<'_, Self>, rows: usize) {
+        products::multiply_rows(products, lines, rows);
     }
 }
 impl Element for Complex64 {
@@ -242,9 +243,9 @@ impl Element for Complex64 {
         !self.is_nan()
     }
     #[inline(always)]
-    fn add_rows<'a>(sums: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Self], rows: usize) {
+    fn add_rows<'a>(sums: &mut [Complex64], lines: Lines<'a, Self>, rows: usize) {
         // The parts are numbers of their own, of which the compiler makes vectors.
-        let row = |r| -> &'a [f64] { bytemuck::cast_slice(row(r)) };
+        let row = |r| -> &'a [f64] { bytemuck::cast_slice(lines.get(r)) };
         rows_of(bytemuck::cast_slice_mut::<_, f64>(sums), &row, rows, |sum, x, _| *sum += x);
     }
 }

@@ -51,12 +51,7 @@ fn joined<const LANES: usize, P: Copy>(mut lane: [P; LANES], join: impl Fn(P, P)
 
 /// Adds rows to parts, one a column: four rows while a part is loaded, in their order.
 #[inline(always)]
-pub(super) fn rows_of<'a, T: Copy + 'a, P>(
-    parts: &mut [P],
-    row: &(impl Fn(usize) -> &'a [T] + ?Sized),
-    rows: usize,
-    add: impl Fn(&mut P, T, usize),
-) {
+pub(super) fn rows_of<'a, T: Copy + 'a, P>(parts: &mut [P], row: &impl Fn(usize) -> &'a [T], rows: usize, add: impl Fn(&mut P, T, usize)) {
     let n = parts.len();
     let fours = rows / 4 * 4;
     for r in (0..fours).step_by(4) {

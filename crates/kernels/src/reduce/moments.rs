@@ -3,6 +3,7 @@
 use super::elements::{Average, Element, Ordered, SumState, Wide};
 use super::lanes::{pairwise, rows_of};
 use super::reducers::{Reducer, Sum};
+use super::sink::Lines;
 use std::marker::PhantomData;
 
 /// The mean. `SKIP` leaves NaN out.
@@ -31,13 +32,13 @@ impl<T: Element, const SKIP: bool> Reducer for Mean<T, SKIP> {
         (Sum::<T, SKIP>::row(xs, 0, 0), count)
     }
     #[inline(always)]
-    fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+    fn columns(parts: &mut [Self::Part], lines: Lines<'_, T>, rows: usize, _: isize, _: isize) {
         // Sums and counts apart, so that vectors of each are added.
         let mut sums = vec![T::Wide::ZERO; parts.len()];
-        Sum::<T, SKIP>::columns(&mut sums, row, rows, 0, 0);
+        Sum::<T, SKIP>::columns(&mut sums, lines, rows, 0, 0);
         let mut counts = vec![if SKIP { 0.0 } else { rows as f64 }; parts.len()];
         if SKIP {
-            rows_of(&mut counts, row, rows, |n, x, _| *n += f64::from(u8::from(x.valid())));
+            rows_of(&mut counts, &|r| lines.get(r), rows, |n, x, _| *n += f64::from(u8::from(x.valid())));
         }
         for ((p, s), n) in parts.iter_mut().zip(sums).zip(counts) {
             *p = (p.0.plus(s), p.1 + n);
@@ -120,11 +121,11 @@ impl<T: Ordered, const SKIP: bool> Reducer for Moments<T, SKIP> {
         out
     }
     #[inline(always)]
-    fn columns<'a>(parts: &mut [Moment], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+    fn columns(parts: &mut [Moment], lines: Lines<'_, T>, rows: usize, _: isize, _: isize) {
         let width = parts.len();
         let (mut n, mut mean, mut m2) = (vec![0.0f64; width], vec![0.0f64; width], vec![0.0f64; width]);
         for r in 0..rows {
-            for ((n, s), &x) in n.iter_mut().zip(&mut mean).zip(row(r)) {
+            for ((n, s), &x) in n.iter_mut().zip(&mut mean).zip(lines.get(r)) {
                 let used = !(SKIP && x.nan());
                 *n += f64::from(u8::from(used));
                 *s += if used { x.real() } else { 0.0 };
@@ -134,7 +135,7 @@ impl<T: Ordered, const SKIP: bool> Reducer for Moments<T, SKIP> {
             *s = if *n == 0.0 { 0.0 } else { *s / n };
         }
         for r in 0..rows {
-            for ((m2, mean), &x) in m2.iter_mut().zip(&mean).zip(row(r)) {
+            for ((m2, mean), &x) in m2.iter_mut().zip(&mean).zip(lines.get(r)) {
                 let d = if SKIP && x.nan() { 0.0 } else { x.real() - mean };
                 *m2 += d * d;
             }

@@ -1,6 +1,7 @@
 //! Products of complex numbers along an axis that is not the last: rows are multiplied element by element.
 
 use super::lanes::rows_of;
+use super::sink::Lines;
 use num_complex::{Complex32, Complex64};
 
 /// Columns whose products are taken together: their parts, 16 KB, stay in the first-level cache, and of each row enough is read for the
@@ -24,10 +25,10 @@ fn place(i: usize) -> usize {
 
 /// Multiplies products by rows, one a column, in double precision.
 #[inline(always)]
-pub(super) fn multiply_rows<'a>(products: &mut [Complex64], row: &dyn Fn(usize) -> &'a [Complex32], rows: usize) {
+pub(super) fn multiply_rows<'a>(products: &mut [Complex64], lines: Lines<'a, Complex32>, rows: usize) {
     for (k, block) in products.chunks_mut(COLUMNS).enumerate() {
         let (whole, rest) = block.as_chunks_mut::<AT_ONCE>();
-        let row = |r| &row(r)[k * COLUMNS..];
+        let row = |r| &lines.get(r)[k * COLUMNS..];
         let vectors = |r| -> Row<'a> { &row(r).as_chunks().0[..whole.len()] };
         let mut parts = [[[0.0; AT_ONCE]; 2]; COLUMNS / AT_ONCE];
         for ([re, im], xs) in parts.iter_mut().zip(&*whole) {
@@ -85,7 +86,7 @@ mod tests {
                 let xs: Vec<Complex32> = (0..rows * width).map(|_| Complex32::new(number(), -number())).collect();
                 let first: Vec<Complex64> = (0..width).map(|_| Complex64::new(number().into(), number().into())).collect();
                 let (mut found, mut expected) = (first.clone(), first);
-                multiply_rows(&mut found, &|r| &xs[r * width..][..width], rows);
+                multiply_rows(&mut found, Lines::of_run(&xs, width, width), rows);
                 for r in 0..rows {
                     for (product, x) in expected.iter_mut().zip(&xs[r * width..]) {
                         *product *= Complex64::new(x.re.into(), x.im.into());

@@ -7,6 +7,7 @@
 
 use super::elements::{Element, Ordered, SumState, Wide};
 use super::lanes::{RUN, lanes, looped, pairwise, rows_of};
+use super::sink::Lines;
 use crate::BlockElement;
 use chunkwise_types::DType;
 use std::marker::PhantomData;
@@ -61,8 +62,8 @@ pub(crate) trait Reducer: 'static {
     }
     /// Reduces `rows` rows column by column into `parts` (initialised, one a column); row `r` has position `pos + r * step`.
     #[inline(always)]
-    fn columns<'a>(parts: &mut [Self::Part], row: &dyn Fn(usize) -> &'a [Self::In], rows: usize, pos: isize, step: isize) {
-        rows_of(parts, row, rows, |p, x, r| Self::add(p, x, pos + step * r as isize));
+    fn columns(parts: &mut [Self::Part], lines: Lines<'_, Self::In>, rows: usize, pos: isize, step: isize) {
+        rows_of(parts, &|r| lines.get(r), rows, |p, x, r| Self::add(p, x, pos + step * r as isize));
     }
     fn merge(acc: &mut Self::Acc, part: Self::Part);
     fn emit(acc: &Self::Acc, out: &mut Vec<Self::Out>);
@@ -101,11 +102,11 @@ impl<T: Element, const SKIP: bool> Reducer for Sum<T, SKIP> {
         pairwise(xs, &Self::value)
     }
     #[inline(always)]
-    fn columns<'a>(parts: &mut [T::Wide], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
+    fn columns(parts: &mut [T::Wide], lines: Lines<'_, T>, rows: usize, _: isize, _: isize) {
         if SKIP {
-            rows_of(parts, row, rows, |sum, x, _| *sum = sum.plus(Self::value(x)));
+            rows_of(parts, &|r| lines.get(r), rows, |sum, x, _| *sum = sum.plus(Self::value(x)));
         } else {
-            T::add_rows(parts, row, rows);
+            T::add_rows(parts, lines, rows);
         }
     }
     #[inline(always)]
@@ -138,8 +139,8 @@ impl<T: Element> Reducer for Prod<T> {
         lanes(xs, T::Wide::ONE, |a, x| a.times(x.wide()), T::Wide::times)
     }
     #[inline(always)]
-    fn columns<'a>(parts: &mut [T::Wide], row: &dyn Fn(usize) -> &'a [T], rows: usize, _: isize, _: isize) {
-        T::multiply_rows(parts, row, rows);
+    fn columns(parts: &mut [T::Wide], lines: Lines<'_, T>, rows: usize, _: isize, _: isize) {
+        T::multiply_rows(parts, lines, rows);
     }
     #[inline(always)]
     fn merge(acc: &mut T::Wide, part: T::Wide) {

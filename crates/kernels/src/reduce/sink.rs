@@ -12,10 +12,8 @@ const COLUMN_BYTES: usize = 16 << 10;
 pub(crate) trait Sink<T> {
     /// Reduces rows of a run, each into one accumulator.
     fn rows(&mut self, xs: &[T], job: &Rows);
-    /// Reduces rows column by column; `row` gives the elements of each.
-    fn columns<'a>(&mut self, job: &Columns, row: &dyn Fn(usize) -> &'a [T])
-    where
-        T: 'a;
+    /// Reduces rows column by column.
+    fn columns(&mut self, job: &Columns, lines: Lines<'_, T>);
     /// Adds the elements of a lane one by one: each to the accumulator of its group, of which the first is at `at`. Without a group it is
     /// left out.
     fn scatter(&mut self, lane: ArrayView1<'_, T>, groups: &[Option<u32>], at: isize, stride: isize);
@@ -45,6 +43,52 @@ pub(crate) struct Columns {
     pub pos_step: isize,
 }
 
+/// The elements of the rows of a column-wise pass, or of a part of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines<'a, T> {
+    memory: Memory<'a, T>,
+    /// The first row, and in each row the first column and the number of columns.
+    first: usize,
+    column: usize,
+    columns: usize,
+}
+
+/// Where rows are.
+#[derive(Clone, Copy)]
+enum Memory<'a, T> {
+    /// At equal distances.
+    Run(&'a [T], usize),
+    /// Anywhere.
+    List(&'a [&'a [T]]),
+}
+
+impl<'a, T: Copy> Lines<'a, T> {
+    /// Rows of this many elements, of which each begins `step` elements after the one before.
+    pub fn of_run(xs: &'a [T], step: usize, columns: usize) -> Self {
+        Lines { memory: Memory::Run(xs, step), first: 0, column: 0, columns }
+    }
+
+    /// Rows of this many elements.
+    pub fn of_list(rows: &'a [&'a [T]], columns: usize) -> Self {
+        Lines { memory: Memory::List(rows), first: 0, column: 0, columns }
+    }
+
+    /// Some columns of these rows from one row on.
+    fn part(self, first: usize, column: usize, columns: usize) -> Self {
+        Lines { memory: self.memory, first: self.first + first, column: self.column + column, columns }
+    }
+
+    /// The elements of a row.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> &'a [T] {
+        let row = self.first + row;
+        match self.memory {
+            Memory::Run(xs, step) => &xs[row * step + self.column..][..self.columns],
+            Memory::List(rows) => &rows[row][self.column..][..self.columns],
+        }
+    }
+}
+
 /// The accumulators of a reducer as a sink.
 pub(crate) struct Accumulators<'a, R: Reducer>(pub &'a mut [R::Acc]);
 
@@ -53,13 +97,10 @@ impl<R: Reducer> Sink<R::In> for Accumulators<'_, R> {
         dispatch(Each::<R> { xs, job, acc: self.0 });
     }
 
-    fn columns<'a>(&mut self, job: &Columns, row: &dyn Fn(usize) -> &'a [R::In])
-    where
-        R::In: 'a,
-    {
+    fn columns(&mut self, job: &Columns, lines: Lines<'_, R::In>) {
         let acc = &mut *self.0;
         if (job.rows, job.stride) == (1, 1) {
-            return dispatch(Single::<R> { acc: &mut acc[job.at as usize..][..job.columns], xs: row(0), pos: job.pos });
+            return dispatch(Single::<R> { acc: &mut acc[job.at as usize..][..job.columns], xs: lines.get(0), pos: job.pos });
         }
         let most = (COLUMN_BYTES / size_of::<R::Part>().max(1)).max(1);
         let mut tmp = vec![R::part(); job.columns.min(most)];
@@ -70,7 +111,7 @@ impl<R: Reducer> Sink<R::In> for Accumulators<'_, R> {
                 tmp.fill(R::part());
                 let pos = job.pos + job.pos_step * r as isize;
                 let rows = R::ROWS.min(job.rows - r);
-                dispatch(Added::<R> { parts: tmp, row: &|k| &row(r + k)[c..c + width], rows, pos, step: job.pos_step });
+                dispatch(Added::<R> { parts: tmp, lines: lines.part(r, c, width), rows, pos, step: job.pos_step });
                 let at = job.at + job.stride * c as isize;
                 if job.stride == 1 {
                     for (a, &p) in acc[at as usize..][..width].iter_mut().zip(tmp.iter()) {
@@ -134,19 +175,19 @@ fn row<R: Reducer>(xs: &[R::In], pos: isize, step: isize, acc: &mut R::Acc) {
 }
 
 /// Some rows that are added column by column.
-struct Added<'a, 'b, R: Reducer> {
-    parts: &'b mut [R::Part],
-    row: &'b dyn Fn(usize) -> &'a [R::In],
+struct Added<'a, R: Reducer> {
+    parts: &'a mut [R::Part],
+    lines: Lines<'a, R::In>,
     rows: usize,
     pos: isize,
     step: isize,
 }
 
-impl<R: Reducer> Loop for Added<'_, '_, R> {
+impl<R: Reducer> Loop for Added<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        R::columns(self.parts, self.row, self.rows, self.pos, self.step);
+        R::columns(self.parts, self.lines, self.rows, self.pos, self.step);
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Only the loops of a [`Sink`] are compiled for each reduction; how to get there is compiled once for each type of elements.
 
-use super::sink::{Columns, Rows, Sink};
+use super::sink::{Columns, Lines, Rows, Sink};
 use ndarray::{ArrayViewD, Axis, Slice};
 
 /// Where the elements of a view go.
@@ -63,7 +63,7 @@ fn each(dims: &[Dim], x: usize, acc: isize, pos: isize, f: &mut dyn FnMut(usize,
 }
 
 /// Reduces a contiguous run of memory.
-fn flat<T>(xs: &[T], dims: &[Dim], to: &Target, sink: &mut dyn Sink<T>) {
+fn flat<T: Copy>(xs: &[T], dims: &[Dim], to: &Target, sink: &mut dyn Sink<T>) {
     let one = Dim { len: 1, x: 0, acc: 0, pos: 0 };
     let (inner, outer) = dims.split_last().map_or((one, dims), |(inner, outer)| (*inner, outer));
     let rows = outer.split_last().filter(|(rows, _)| inner.acc == 0 || rows.acc == 0);
@@ -74,7 +74,7 @@ fn flat<T>(xs: &[T], dims: &[Dim], to: &Target, sink: &mut dyn Sink<T>) {
             return sink.rows(xs, &Rows { rows, len: inner.len, at, pos, step: inner.pos });
         }
         let job = Columns { rows: rows.len, columns: inner.len, at, stride: inner.acc, pos, pos_step: rows.pos };
-        sink.columns(&job, &|r| &xs[r * rows.x..][..inner.len]);
+        sink.columns(&job, Lines::of_run(xs, rows.x, inner.len));
     });
 }
 
@@ -127,7 +127,7 @@ fn pieces<T: Copy>(view: ArrayViewD<'_, T>, to: &Target, sink: &mut dyn Sink<T>)
         let job =
             Columns { rows: view.shape()[axis], columns: kept.len, at: to.at, stride: kept.acc, pos: to.first, pos_step: to.pos[axis] };
         let rows: Vec<&[T]> = (0..job.rows).map(|r| piece(r).to_slice_memory_order().unwrap_or(&[])).collect();
-        return sink.columns(&job, &|r| rows[r]);
+        return sink.columns(&job, Lines::of_list(&rows, kept.len));
     }
     let mut to = to.clone();
     for i in 0..view.shape()[axis] {

@@ -158,19 +158,19 @@ impl Call<'_> {
     }
 
     pub(super) fn int(&self, name: &str) -> Result<i64, CallError> {
-        self.read(name, &[Kind::Int], |v, _| v.int())
+        self.read(name, &[Kind::Int], |v, _| whole(v, name))
     }
 
     /// An integer that is not negative; `None` where that is the default.
     pub(super) fn count(&self, name: &str) -> Result<Option<u64>, CallError> {
         self.read(name, &[Kind::Count], |v, p| match v {
             Value::None if p.default == Some(super::ParameterDefault::None) => Ok(None),
-            v => u64::try_from(v.int()?).map(Some).or_else(|_| fail(format!("'{name}' must not be negative"))),
+            v => u64::try_from(whole(v, name)?).map(Some).or_else(|_| fail(format!("'{name}' must not be negative"))),
         })
     }
 
     pub(super) fn ints(&self, name: &str) -> Result<Vec<i64>, CallError> {
-        self.read(name, &[Kind::Ints], |v, _| v.ints())
+        self.read(name, &[Kind::Ints], |v, _| wholes(v, name))
     }
 
     pub(super) fn lengths(&self, name: &str) -> Result<Vec<u64>, CallError> {
@@ -327,6 +327,22 @@ impl Call<'_> {
     }
 }
 
+/// The integer that a parameter needs.
+fn whole(v: &Value, name: &str) -> Result<i64, CallError> {
+    match v {
+        Value::Scalar(Scalar::Int(_)) => v.int(),
+        _ => fail(format!("'{name}' must be an integer, not {}", v.shown())),
+    }
+}
+
+/// The integers that a parameter needs; one is a list of one.
+fn wholes(v: &Value, name: &str) -> Result<Vec<i64>, CallError> {
+    match v {
+        Value::List(items) => items.iter().map(|item| whole(item, name)).collect(),
+        one => Ok(vec![whole(one, name)?]),
+    }
+}
+
 fn text(v: &Value, p: &Parameter) -> Result<String, CallError> {
     match v {
         Value::Str(s) => Ok(s.clone()),
@@ -336,7 +352,7 @@ fn text(v: &Value, p: &Parameter) -> Result<String, CallError> {
 
 /// Lengths, none of them negative.
 pub(super) fn lengths(v: &Value, name: &str) -> Result<Vec<u64>, CallError> {
-    v.ints()?.into_iter().map(|n| u64::try_from(n).or_else(|_| fail(format!("'{name}' must not be negative")))).collect()
+    wholes(v, name)?.into_iter().map(|n| u64::try_from(n).or_else(|_| fail(format!("'{name}' must not be negative")))).collect()
 }
 
 /// The axis of a dimension's name.

@@ -58,6 +58,8 @@ pub(crate) struct Job<'a> {
     pub alone: bool,
     /// The name of all jobs of this run.
     pub name: String,
+    /// What the driver allows, in the words of a command line.
+    pub allow: Vec<String>,
 }
 
 impl Job<'_> {
@@ -185,7 +187,7 @@ pub(crate) struct BatchExecutor<E: Engine> {
 
 impl<E: Engine> BatchExecutor<E> {
     pub fn new(ctx: Arc<TaskContext>, engine: E) -> Result<BatchExecutor<E>, RunError> {
-        let (store, id) = (Store::open(&ctx.run_dir)?, ctx.plan.id());
+        let (store, id) = (ctx.stores().open(&ctx.run_dir)?, ctx.plan.id());
         let now = Instant::now();
         Ok(BatchExecutor {
             ctx,
@@ -240,6 +242,7 @@ impl<E: Engine> BatchExecutor<E> {
             need: parts.iter().flatten().map(|a| a.need).max().unwrap_or(0),
             alone,
             name: job_name(&self.id),
+            allow: self.ctx.stores().allowed(),
         };
         let memory = self.engine.memory(&job);
         let handle = self.engine.submit(&job)?;
@@ -409,13 +412,13 @@ pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
         text("--threads"),
         threads.to_string(),
     ];
-    words.extend(allowed_arguments());
+    words.extend(allowed_arguments(job.allow.clone()));
     words
 }
 
 /// The permissions of a worker: no more than those of its driver, whose environment may be another.
-pub(crate) fn allowed_arguments() -> impl Iterator<Item = String> {
-    chunkwise_storage::allowed().into_iter().flat_map(|word| ["--allow".into(), word])
+pub(crate) fn allowed_arguments(allowed: Vec<String>) -> impl Iterator<Item = String> {
+    allowed.into_iter().flat_map(|word| ["--allow".into(), word])
 }
 
 /// A word, quoted for a shell.

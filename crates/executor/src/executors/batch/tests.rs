@@ -1,6 +1,7 @@
 use super::*;
 use crate::worker::part_of;
 use chunkwise_plan::Plan;
+use chunkwise_storage::Stores;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +103,7 @@ fn context(folder: &Path) -> Arc<TaskContext> {
             "cost": {"bytes_read": 0, "bytes_written": 80, "gets": 0, "puts": 10},
         }],
     });
-    Arc::new(TaskContext::open(Plan::from_json(&plan.to_string()).unwrap()).unwrap())
+    Arc::new(TaskContext::open(&Stores::new(), Plan::from_json(&plan.to_string()).unwrap()).unwrap())
 }
 
 /// The attempts that have ended, and whether they were cancelled.

@@ -30,7 +30,6 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_lambda::Client;
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use chunkwise_plan::TaskReport;
-use chunkwise_storage::Store;
 use chunkwise_task::{ErrorClass, TaskContext, TaskError};
 use chunkwise_types::ByteSize;
 use gate::Gate;
@@ -162,7 +161,7 @@ impl LambdaExecutor {
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .build();
         let client = Client::from_conf(config);
-        let store = Store::open(&ctx.run_dir)?;
+        let store = ctx.stores().open(&ctx.run_dir)?;
         let caller = Caller { client, function: options.function.clone(), asynchronous: options.asynchronous, store };
         let id = ctx.plan.id();
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
@@ -584,7 +583,7 @@ impl Executor for LambdaExecutor {
             self.cancelled = Some(Instant::now());
             if !self.flights.is_empty() {
                 // Functions notice this within seconds. If they do not, their writes do no harm.
-                let _ = detached::cancel(&self.ctx.run_dir);
+                let _ = detached::cancel(self.ctx.stores(), &self.ctx.run_dir);
             }
         }
     }

@@ -164,7 +164,7 @@ impl ProcessExecutor {
         self.next += 1;
         let mut command = Command::new(&self.program);
         command.arg("worker").arg("--stdin").args(["--plan", &self.ctx.run_dir.join("plan.json").to_string(), "--hash", &self.id]);
-        command.args(["--threads", &self.options.threads.to_string()]).args(allowed_arguments());
+        command.args(["--threads", &self.options.threads.to_string()]).args(allowed_arguments(self.ctx.stores().allowed()));
         let worker = Worker::start(id, command, group, &self.send)
             .map_err(|e| RunError::Executor(format!("a worker cannot be started as '{} worker': {e}", self.program.display())))?;
         self.workers.insert(id, worker);
