@@ -6,15 +6,13 @@ import operator
 import os
 from collections.abc import Sequence
 from math import ceil, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _chunkwise
 from ._array import Array, Chunks
-
-if TYPE_CHECKING:
-    from ._spec import Spec
+from ._spec import Spec, current
 
 #: Bytes of a chunk where nothing is said.
 AUTO = 32_000_000
@@ -33,13 +31,13 @@ def from_zarr(url: Any, *, path: str | None = None, chunks: Any = None, spec: Sp
         place = _url(url)
     if path:
         place = f"{place.rstrip('/')}/{path}"
-    array = Array(_chunkwise.open(place))
+    array = Array(_chunkwise.open(place, current(spec)._runtime()))
     return array if chunks is None else array.rechunk(chunks)
 
 
-def open(url: Any, *, chunks: Any = None) -> Array:
+def open(url: Any, *, chunks: Any = None, spec: Spec | None = None) -> Array:
     """A stored Zarr array, by URL or path, unpacked by the CF conventions: scaled, shifted, NaN where missing."""
-    array = Array(_chunkwise.open(zarr_url(url) or _url(url), True))
+    array = Array(_chunkwise.open(zarr_url(url) or _url(url), current(spec)._runtime(), True))
     return array if chunks is None else array.rechunk(chunks)
 
 
@@ -80,7 +78,6 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
 
 def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spec | None) -> Array:
     from ._errors import MemoryLimitError
-    from ._spec import current
 
     used = current(spec)
     allowed = used.allowed_mem if isinstance(used.allowed_mem, int) else _chunkwise.parse_bytes(used.allowed_mem or "2GB")
@@ -99,7 +96,7 @@ def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spe
         folder = f"{used._work_dir().rstrip('/')}/inputs"
     values = np.ascontiguousarray(np.asarray(x[...] if not isinstance(x, np.ndarray) else x), dtype=dtype).reshape(shape)
     lengths = [max(axis, default=1) for axis in chunks]
-    lazy = _chunkwise.held(values.reshape(-1).view(np.uint8), name, shape, [max(n, 1) for n in lengths], folder)
+    lazy = _chunkwise.held(values.reshape(-1).view(np.uint8), name, shape, [max(n, 1) for n in lengths], folder, used._runtime())
     array = Array(lazy)
     return array if array.chunks == chunks or 0 in shape else Array(lazy.rechunked(chunks))
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from . import _chunkwise
@@ -22,7 +26,8 @@ class Spec:
     """What a run may use.
 
     ``allowed_mem`` is a number of bytes, or a text such as ``"500MB"``, and bounds the whole process. ``work_dir`` is where intermediates
-    are stored that do not fit into it. ``executor`` is one of the engine's, with ``executor_options`` as texts.
+    are stored that do not fit into it. ``executor`` is one of the engine's, with ``executor_options`` as texts. ``storage`` says how buckets are
+    reached, by URL prefix: ``{"s3://data": {"endpoint": "https://minio.lab:9000"}}``.
 
     What is not given is taken from :data:`config`, then from the environment (``CHUNKWISE_ALLOWED_MEM``, ``CHUNKWISE_WORK_DIR``,
     ``CHUNKWISE_WORKERS``, ``CHUNKWISE_EXECUTOR``).
@@ -33,11 +38,12 @@ class Spec:
     workers: int | None = None
     executor: str | None = None
     executor_options: Mapping[str, object] = field(default_factory=dict)
+    storage: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def _settings(self) -> _chunkwise.Settings:
         memory = self.allowed_mem if self.allowed_mem is not None else 2_000_000_000
         options = {name: _option(value) for name, value in self.executor_options.items()}
-        if self.executor == "processes" and "program" not in options:
+        if self.executor in PROGRAMS and "program" not in options:
             options["program"] = _command()
         return _chunkwise.Settings(
             memory if isinstance(memory, int) else _chunkwise.parse_bytes(memory),
@@ -45,7 +51,11 @@ class Spec:
             self._work_dir(),
             self.executor or "threads",
             options,
+            self._runtime(),
         )
+
+    def _runtime(self) -> _chunkwise.Runtime:
+        return runtime(json.dumps({prefix: dict(options) for prefix, options in self.storage.items()}, sort_keys=True))
 
     def _work_dir(self) -> str:
         return os.fspath(self.work_dir) if self.work_dir is not None else _chunkwise.default_work_dir()
@@ -54,12 +64,29 @@ class Spec:
         return (self.executor or "threads") == "threads"
 
 
+#: Executors whose workers are the command.
+PROGRAMS = ("processes", "slurm", "command")
+
+
+@lru_cache(maxsize=32)
+def runtime(storage: str) -> _chunkwise.Runtime:
+    """The runtime with these storage options, which keeps its connections."""
+    return _chunkwise.Runtime(storage)
+
+
 def _command() -> str:
     """The command, which is the program of worker processes."""
-    found = shutil.which("chunkwise")
+    if named := os.environ.get("CHUNKWISE_PROGRAM"):
+        if not os.access(named, os.X_OK):
+            raise ValueError(f"CHUNKWISE_PROGRAM names {named!r}, which is no program")
+        return named
+    # Beside the interpreter is that of this environment, which need not be active.
+    beside = Path(sys.executable).parent
+    found = shutil.which("chunkwise", path=str(beside)) or shutil.which("chunkwise")
     if found is None:
         raise ValueError(
-            "worker processes run the command chunkwise, which is not on the PATH; name it: executor_options={'program': path}"
+            f"worker processes run the command chunkwise, which is neither in {beside} nor on the PATH; name it: "
+            "executor_options={'program': PATH} or CHUNKWISE_PROGRAM=PATH"
         )
     return found
 

@@ -161,8 +161,13 @@ def test_python_runs_while_the_engine_does(tmp_path: Path) -> None:
 def test_worker_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = os.environ.get("CHUNKWISE_BIN")
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(ValueError, match="program"):
         cw.ones(3).compute(spec=cw.Spec(executor="processes"))
+    monkeypatch.setenv("CHUNKWISE_PROGRAM", str(tmp_path / "nothing"))
+    with pytest.raises(ValueError, match="CHUNKWISE_PROGRAM"):
+        cw.ones(3).compute(spec=cw.Spec(executor="processes"))
+    monkeypatch.delenv("CHUNKWISE_PROGRAM")
     if not program:
         pytest.skip("CHUNKWISE_BIN names no command")
     with cw.config(executor="processes", executor_options={"program": program, "memory_limit": "none"}, work_dir=tmp_path / "shared"):
@@ -170,6 +175,34 @@ def test_worker_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert (a + 1).sum().compute() == 78.0
         a.to_zarr(tmp_path / "out.zarr")
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "out.zarr", mode="r")[:], np.arange(12.0))
+    monkeypatch.setenv("CHUNKWISE_PROGRAM", program)
+    shared = cw.Spec(executor="processes", executor_options={"memory_limit": "none"}, work_dir=tmp_path / "shared")
+    assert (cw.ones(3) + 1).sum().compute(spec=shared) == 6.0
+
+
+def test_the_command_of_the_environment_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chunkwise import _spec
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    (tmp_path / "chunkwise").write_text("#!/bin/sh\n")
+    (tmp_path / "chunkwise").chmod(0o755)
+    assert _spec._command() == str(tmp_path / "chunkwise")
+
+
+def test_storage_options_are_of_a_spec() -> None:
+    a = cw.from_array(np.arange(12.0), chunks=4)
+    minio = cw.Spec(storage={"s3://data": {"endpoint": "http://127.0.0.1:9", "anonymous": True}})
+    # Values of NumPy can be computed with, whatever the options.
+    assert a.sum().compute(spec=minio) == 66.0
+    with pytest.raises(ValueError, match="127.0.0.1:9"):
+        cw.from_zarr("s3://data/x.zarr", spec=minio)
+    with cw.config(minio), pytest.raises(ValueError, match="127.0.0.1:9"):
+        cw.open("s3://data/x.zarr")
+    with pytest.raises(ValueError, match="unknown field"):
+        a.sum().compute(spec=cw.Spec(storage={"s3://data": {"endpint": "x"}}))
+    with pytest.raises(ValueError, match="secret"):
+        a.sum().compute(spec=cw.Spec(storage={"s3://data": {"secret_access_key": "x"}}))
 
 
 SCRIPT = """

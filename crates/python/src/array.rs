@@ -2,6 +2,7 @@
 
 use crate::errors::Failure;
 use crate::memory::Held;
+use crate::runtime::Runtime;
 use chunkwise::ops::{Array, Definition, OpError, index, manipulate};
 use chunkwise::types::{AxisChunks, ChunkGrid};
 use chunkwise::{Error, decode_cf};
@@ -33,10 +34,10 @@ impl Lazy {
 
 /// A stored array; with `decode`, unpacked by the CF conventions.
 #[pyfunction]
-#[pyo3(signature = (url, decode = false))]
-pub fn open(py: Python<'_>, url: &str, decode: bool) -> PyResult<Lazy> {
+#[pyo3(signature = (url, runtime, decode = false))]
+pub fn open(py: Python<'_>, url: &str, runtime: &Runtime, decode: bool) -> PyResult<Lazy> {
     let opened = py.detach(|| -> Result<Array, Error> {
-        let stored = chunkwise::open(url, None)?;
+        let stored = runtime.engine().array(url, None)?;
         if decode { decode_cf(&stored) } else { Ok(stored) }
     });
     Ok(Lazy::new(opened.map_err(Failure::from)?, Vec::new()))

@@ -8,6 +8,7 @@ mod buffer;
 mod errors;
 mod memory;
 mod run;
+mod runtime;
 mod store;
 mod table;
 mod values;
@@ -21,6 +22,7 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<array::Lazy>()?;
     m.add_class::<buffer::Buffer>()?;
     m.add_class::<run::Settings>()?;
+    m.add_class::<runtime::Runtime>()?;
     m.add_function(wrap_pyfunction!(array::open, m)?)?;
     m.add_function(wrap_pyfunction!(memory::held, m)?)?;
     m.add_function(wrap_pyfunction!(table::functions, m)?)?;

@@ -2,7 +2,8 @@
 
 use crate::array::Lazy;
 use crate::errors::Failure;
-use chunkwise::storage::{ArrayIo, CodecChoice, Elements, Location, NewArray, Store, new_meta, publish_array};
+use crate::runtime::Runtime;
+use chunkwise::storage::{ArrayIo, CodecChoice, Elements, Location, NewArray, Stores, new_meta, publish_array};
 use chunkwise::types::{MAX_RANK, Region, Scalar};
 use chunkwise::{DType, Error};
 use pyo3::buffer::PyBuffer;
@@ -13,12 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A store that is deleted when no array reads it any more.
 #[derive(Debug)]
-pub struct Held(Location);
+pub struct Held {
+    stores: Stores,
+    location: Location,
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
         // Nobody could be told. What is left is in a folder of temporary files, or goes with the process.
-        let _ = Store::open(&self.0).and_then(|s| s.delete_prefix(""));
+        let _ = self.stores.open(&self.location).and_then(|s| s.delete_prefix(""));
     }
 }
 
@@ -31,7 +35,15 @@ pub fn fresh(folder: &str, what: &str) -> Result<Location, Error> {
 
 /// An array of the values in a buffer (C order, native endian), which are copied into a store in `folder` chunk by chunk.
 #[pyfunction]
-pub fn held(py: Python<'_>, data: PyBuffer<u8>, dtype: &str, shape: Vec<u64>, chunks: Vec<u64>, folder: &str) -> PyResult<Lazy> {
+pub fn held(
+    py: Python<'_>,
+    data: PyBuffer<u8>,
+    dtype: &str,
+    shape: Vec<u64>,
+    chunks: Vec<u64>,
+    folder: &str,
+    runtime: &Runtime,
+) -> PyResult<Lazy> {
     let dtype: DType = dtype.parse().map_err(PyValueError::new_err)?;
     let bytes = chunkwise::types::volume(&shape).saturating_mul(dtype.size());
     if !data.is_c_contiguous() || data.len_bytes() as u64 != bytes || chunks.len() != shape.len() || shape.len() > MAX_RANK {
@@ -40,7 +52,8 @@ pub fn held(py: Python<'_>, data: PyBuffer<u8>, dtype: &str, shape: Vec<u64>, ch
     // SAFETY: the buffer is contiguous, and held for as long as the slice is used.
     let values = unsafe { std::slice::from_raw_parts(data.buf_ptr().cast::<u8>(), data.len_bytes()) };
     let location = fresh(folder, "array").map_err(Failure::from)?;
-    let held = Held(location.clone());
+    let stores = runtime.stores();
+    let held = Held { stores: stores.clone(), location: location.clone() };
     let made = py.detach(|| -> Result<_, Error> {
         let zero = if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
         let new = NewArray {
@@ -54,15 +67,15 @@ pub fn held(py: Python<'_>, data: PyBuffer<u8>, dtype: &str, shape: Vec<u64>, ch
             attributes: serde_json::Map::new(),
         };
         let meta = new_meta(&new)?;
-        let io = ArrayIo::new(&location, &meta)?;
+        let io = ArrayIo::new(stores, &location, &meta)?;
         if bytes > 0 {
             for index in Region::full(&meta.grid.counts()).indices() {
                 let start = meta.grid.region(&index).start;
                 io.write_chunk(&index, Elements { data: values, shape: &shape, start: &start })?;
             }
         }
-        publish_array(&location, &meta)?;
-        chunkwise::open(location.as_str(), None)
+        publish_array(stores, &location, &meta)?;
+        runtime.engine().array(location.as_str(), None)
     });
     Ok(Lazy::new(made.map_err(Failure::from)?, vec![Arc::new(held)]))
 }

@@ -4,8 +4,9 @@ use crate::array::Lazy;
 use crate::buffer::Buffer;
 use crate::errors::Failure;
 use crate::memory::fresh;
+use crate::runtime::Runtime;
 use chunkwise::executor::{Choice, Event, RunOptions};
-use chunkwise::storage::{ArrayIo, Location, Store, open_array};
+use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
 use chunkwise::types::{Region, volume};
 use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session, plan::Plan};
 use pyo3::exceptions::PyValueError;
@@ -27,48 +28,48 @@ pub struct Settings {
     workers: u64,
     pub work_dir: String,
     executor: Choice,
+    runtime: Runtime,
 }
 
 #[pymethods]
 impl Settings {
     #[new]
-    fn new(allowed_mem: u64, workers: u64, work_dir: String, executor: &str, options: BTreeMap<String, String>) -> PyResult<Settings> {
+    fn new(
+        allowed_mem: u64,
+        workers: u64,
+        work_dir: String,
+        executor: &str,
+        options: BTreeMap<String, String>,
+        runtime: &Runtime,
+    ) -> PyResult<Settings> {
         let executor = Choice::parse(executor, &options, &BTreeMap::new()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        Ok(Settings { allowed_mem, workers, work_dir, executor })
+        Ok(Settings { allowed_mem, workers, work_dir, executor, runtime: runtime.clone() })
     }
 }
 
 impl Settings {
-    pub fn session(&self, held: u64) -> Result<Session, Error> {
-        if self.allowed_mem <= RESERVED {
-            return Err(Error::Budget(self.allowed_mem));
-        }
-        let rest = self.allowed_mem.saturating_sub(held);
-        if rest <= RESERVED {
-            // Nothing is left beside what is held.
-            let least = (held + 2 * RESERVED).div_ceil(1_000_000);
-            return Err(Error::Planner(PlannerError::Memory {
-                stage: "compute".into(),
-                operations: "a result in memory".into(),
-                need: held,
-                reserved: RESERVED,
-                allowed: self.allowed_mem,
-                least,
-                advice: "write the result with to_zarr, which needs memory for its tasks only".into(),
-            }));
-        }
-        Session::new(rest, self.workers, &self.work_dir)
+    pub fn stores(&self) -> &Stores {
+        self.runtime.stores()
     }
 
-    /// A plan beside so many bytes that are in memory already.
-    pub fn plan(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
-        self.session(held)?.plan(requests).map_err(|e| match e {
-            Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice }) => {
-                let (reserved, allowed, least) = (reserved + held, allowed + held, least + held.div_ceil(1_000_000));
-                Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice })
-            }
-            other => other,
-        })
+    pub fn session(&self) -> Result<Session, Error> {
+        self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)
+    }
+
+    /// Refuses to hold so many bytes in memory, if they leave nothing for the rest.
+    pub fn check_held(&self, held: u64) -> Result<(), Error> {
+        if self.allowed_mem <= RESERVED || self.allowed_mem.saturating_sub(held) > RESERVED {
+            return Ok(());
+        }
+        Err(Error::Planner(PlannerError::Memory {
+            stage: "compute".into(),
+            operations: "a result in memory".into(),
+            need: held,
+            reserved: RESERVED,
+            allowed: self.allowed_mem,
+            least: (held + 2 * RESERVED).div_ceil(1_000_000),
+            advice: "write the result with to_zarr, which needs memory for its tasks only".into(),
+        }))
     }
 
     /// Runs a plan. Meanwhile this thread waits with Python's lock released; it hands events to `watch` and notices Ctrl-C.
@@ -85,7 +86,7 @@ impl Settings {
                         let _ = send.send(e.clone());
                     }
                 };
-                Session::run_on(&self.executor, plan, None, options, cancelled, &mut events)
+                self.runtime.engine().run_on(&self.executor, plan, None, options, cancelled, &mut events)
             });
             let mut stopped: Option<PyErr> = None;
             let mut receive = receive;
@@ -150,12 +151,15 @@ pub fn default_workers() -> u64 {
 }
 
 /// Deletes, when it is dropped, what a computation has left in memory and in the work directory.
-pub struct Swept(pub Vec<Location>);
+pub struct Swept {
+    pub stores: Stores,
+    pub places: Vec<Location>,
+}
 
 impl Drop for Swept {
     fn drop(&mut self) {
-        for location in &self.0 {
-            let _ = Store::open(location).and_then(|s| s.delete_prefix(""));
+        for location in &self.places {
+            let _ = self.stores.open(location).and_then(|s| s.delete_prefix(""));
         }
     }
 }
@@ -194,20 +198,20 @@ fn computed(py: Python<'_>, arrays: Vec<&Array>, settings: &Settings, watch: Opt
     };
     let places = arrays.iter().map(|_| fresh(&folder, "result")).collect::<Result<Vec<_>, Error>>()?;
     let attempt = |settings: &Settings| -> Result<(Plan, Location), Error> {
-        settings.session(bytes.saturating_add(stored_bytes(bytes)))?;
-        let session = settings.session(0)?;
+        let session = settings.session()?;
+        settings.check_held(bytes.saturating_add(stored_bytes(bytes)))?;
         let each = arrays.iter().zip(&places).map(|(a, at)| session.request(at.as_str(), a));
-        let plan = settings.plan(stored_bytes(bytes), &each.collect::<Result<Vec<_>, _>>()?)?;
+        let plan = session.plan_beside(stored_bytes(bytes), &each.collect::<Result<Vec<_>, _>>()?)?;
         let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
         Ok((plan, run_dir))
     };
     let (plan, run_dir) = py.detach(|| attempt(settings).map_err(|e| with_enough(settings, e, &attempt)))?;
-    let swept = Swept(places.iter().cloned().chain([run_dir]).collect());
+    let swept = Swept { stores: settings.stores().clone(), places: places.iter().cloned().chain([run_dir]).collect() };
     settings.run(py, plan, &RunOptions::default(), watch)?;
     let buffers = py.detach(|| {
         let read = |at: &Location| -> Result<Buffer, Error> {
-            let meta = open_array(at)?;
-            let (io, region) = (ArrayIo::new(at, &meta)?, Region::full(&meta.shape));
+            let meta = open_array(settings.stores(), at)?;
+            let (io, region) = (ArrayIo::new(settings.stores(), at, &meta)?, Region::full(&meta.shape));
             let len = usize::try_from(volume(&meta.shape).saturating_mul(meta.dtype.size())).unwrap_or(usize::MAX);
             Ok(Buffer::filled(len, |out| io.read_region(&region, out).map(|_| ()))?)
         };
@@ -224,12 +228,12 @@ type Output<'py> = (Bound<'py, Lazy>, String, Option<Vec<u64>>, String);
 fn planned(py: Python<'_>, outputs: &[Output<'_>], settings: &Settings) -> Result<Plan, Failure> {
     let outputs: Vec<_> = outputs.iter().map(|(a, url, chunks, json)| (a.get().array.clone(), url, chunks, json)).collect();
     let made = py.detach(|| -> Result<Plan, Error> {
-        let session = settings.session(0)?;
+        let session = settings.session()?;
         let request = |(array, url, chunks, json): &(Array, &String, &Option<Vec<u64>>, &String)| -> Result<Request, Error> {
             let attributes = serde_json::from_str(json).map_err(|e| Error::Other(e.to_string()))?;
             Ok(Request { chunks: (*chunks).clone(), join: chunks.is_none(), attributes, ..session.request(url, array)? })
         };
-        settings.plan(0, &outputs.iter().map(request).collect::<Result<Vec<_>, _>>()?)
+        session.plan(&outputs.iter().map(request).collect::<Result<Vec<_>, _>>()?)
     });
     Ok(made?)
 }

@@ -6,7 +6,7 @@ use crate::memory::fresh;
 use crate::run::{Settings, Swept};
 use chunkwise::executor::RunOptions;
 use chunkwise::plan::Codec;
-use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, open_array};
+use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, Stores, open_array};
 use chunkwise::types::{AxisChunks, Region, volume};
 use chunkwise::{Array, Error, Request};
 use pyo3::prelude::*;
@@ -70,39 +70,40 @@ fn stored(
         let mut targets = Vec::new();
         for (array, url, start) in outputs {
             let location = Location::parse(url, None)?;
-            let meta = open_array(&location)?;
+            let meta = open_array(settings.stores(), &location)?;
             let region = Region::new(start, array.shape());
             check(&meta, &region, url)?;
             let array = if array.dtype() == meta.dtype { array.clone() } else { chunkwise::ops::elementwise::astype(array, meta.dtype)? };
             targets.push(Target { array, location, meta, region, beside: fresh(folder.as_str(), "store")? });
         }
-        let session = settings.session(0)?;
+        let session = settings.session()?;
         let request = |t: &Target| -> Result<Request, Error> {
             let chunks = t.meta.grid.0.iter().map(|c| c.max().max(1)).collect();
             let base = session.request(t.beside.as_str(), &t.array)?;
             Ok(Request { chunks: Some(chunks), join: false, codec: Codec::None, attributes: serde_json::Map::new(), ..base })
         };
-        let plan = settings.plan(0, &targets.iter().map(request).collect::<Result<Vec<_>, _>>()?)?;
+        let plan = session.plan(&targets.iter().map(request).collect::<Result<Vec<_>, _>>()?)?;
         let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
-        let swept = Swept(targets.iter().map(|t| t.beside.clone()).chain([run_dir]).collect());
+        let places = targets.iter().map(|t| t.beside.clone()).chain([run_dir]).collect();
+        let swept = Swept { stores: settings.stores().clone(), places };
         Ok((targets, plan, swept))
     })?;
     settings.run(py, plan, &RunOptions::default(), watch)?;
     for target in &targets {
-        copied(py, target)?;
+        copied(py, settings.stores(), target)?;
     }
     py.detach(|| drop(swept));
     Ok(())
 }
 
 /// Writes the computed chunks as the target stores them.
-fn copied(py: Python<'_>, t: &Target) -> Result<(), Failure> {
+fn copied(py: Python<'_>, stores: &Stores, t: &Target) -> Result<(), Failure> {
     if volume(&t.region.shape) == 0 {
         return Ok(());
     }
-    let meta = open_array(&t.beside).map_err(Error::from)?;
-    let from = ArrayIo::new(&t.beside, &meta).map_err(Error::from)?;
-    let to = ArrayIo::new(&t.location, &t.meta).map_err(Error::from)?;
+    let meta = open_array(stores, &t.beside).map_err(Error::from)?;
+    let from = ArrayIo::new(stores, &t.beside, &meta).map_err(Error::from)?;
+    let to = ArrayIo::new(stores, &t.location, &t.meta).map_err(Error::from)?;
     let mut values = Vec::new();
     for index in t.meta.grid.touched(&t.region).indices() {
         py.check_signals()?;
