@@ -7,9 +7,10 @@
 use chunkwise::executor::RunOptions;
 use chunkwise::{Error, Expr, Session, report};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Error> {
+    // Memory that is freed goes back to the system. This concerns the whole program, so the library does not do it.
+    chunkwise::limit_allocator();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let folder = std::env::args().nth(1).map_or_else(|| examples.join("out"), Into::into);
     let at = |name: &str| folder.join(name).display().to_string();
@@ -28,7 +29,7 @@ fn main() -> Result<(), Error> {
     print!("{}", report::table(&plan));
 
     let options = RunOptions { overwrite: true, ..RunOptions::default() };
-    let done = session.run(plan, None, &options, &AtomicBool::new(false), &mut |_| {})?;
+    let done = session.run(plan, None, &options)?;
     println!("wrote {} in {:.1} s", done.outputs.join(" and "), done.seconds);
     Ok(())
 }

@@ -10,7 +10,7 @@ use chunkwise_ops::{Array, CallError, OpError, Value, index, qr};
 use chunkwise_storage::{ArrayIo, Location, open_array};
 use chunkwise_types::{ByteSize, DType, Region, Scalar};
 use std::ops;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A lazy array that is written as a formula.
 ///
@@ -362,7 +362,7 @@ impl Expr {
         let mut run = || -> Result<Block, Error> {
             let plan = session.plan_beside(stored_bytes(bytes), &[session.request(&url, &array)?])?;
             run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
-            session.run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})?;
+            session.run(plan, None, &RunOptions::default())?;
             let meta = open_array(stores, &location)?;
             let (io, region) = (ArrayIo::new(stores, &location, &meta)?, Region::full(&meta.shape));
             Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| io.read_region(&region, out).map(|_| ()))?)
@@ -396,6 +396,6 @@ impl Expr {
     /// ```
     pub fn write(&self, session: &Session, url: &str) -> Result<RunReport, Error> {
         let plan = session.plan(&[session.request(url, &self.array()?)?])?;
-        session.run(plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {})
+        session.run(plan, None, &RunOptions::default())
     }
 }

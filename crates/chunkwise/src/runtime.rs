@@ -1,10 +1,13 @@
-//! What sessions share: the stores, with their options and rights.
+//! What sessions share: stores with their options and rights, the program of workers, and those who watch and cancel runs.
 
+use crate::observer::Observer;
 use crate::{Error, Expr, Session, decode_cf, open};
-use chunkwise_executor::{Choice, Driver, Event, RunOptions, RunReport};
+use chunkwise_executor::{Choice, Driver, Event, Host, RunOptions, RunReport};
 use chunkwise_plan::Plan;
 use chunkwise_storage::Stores;
-use std::path::Path;
+use chunkwise_types::StoreOptions;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -29,23 +32,115 @@ pub struct Runtime(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    host: Host,
+    observer: Observer,
+}
+
+/// Makes a [`Runtime`].
+///
+/// ```
+/// use chunkwise::{Runtime, executor::Event};
+/// use std::sync::{Arc, atomic::AtomicBool};
+/// let cancel = Arc::new(AtomicBool::new(false));
+/// let runtime = Runtime::builder()
+///     .restrict(["memory:service"])
+///     .worker_program("/usr/local/bin/chunkwise")
+///     .cancel(cancel.clone())
+///     .events(|event: &Event| println!("{event:?}"))
+///     .build()?;
+/// assert!(runtime.open("/etc/passwd").is_err());
+/// # Ok::<(), chunkwise::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RuntimeBuilder {
     stores: Stores,
+    storage: BTreeMap<String, StoreOptions>,
+    allow: Vec<String>,
+    prefixes: Option<Vec<String>>,
+    program: Option<PathBuf>,
+    observer: Observer,
+}
+
+impl RuntimeBuilder {
+    /// Opens stores through this handle, instead of one with the permissions in the environment.
+    pub fn stores(self, stores: Stores) -> RuntimeBuilder {
+        RuntimeBuilder { stores, ..self }
+    }
+
+    /// Says how object stores are reached, by URL prefix. Plans that have the same options are allowed.
+    pub fn storage(self, storage: BTreeMap<String, StoreOptions>) -> RuntimeBuilder {
+        RuntimeBuilder { storage, ..self }
+    }
+
+    /// Allows what files may choose, in the words of the command line: [`Stores::allow`].
+    pub fn allow<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> RuntimeBuilder {
+        self.allow.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// Restricts the runtime to places at or below these URLs. Work directories must be there, too.
+    pub fn restrict<P: Into<String>>(self, prefixes: impl IntoIterator<Item = P>) -> RuntimeBuilder {
+        RuntimeBuilder { prefixes: Some(prefixes.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// The program of worker processes: the command `chunkwise`, or one that takes the same arguments. Without it, executors that start
+    /// processes on this machine are refused, unless their option `program` names it.
+    pub fn worker_program(self, program: impl Into<PathBuf>) -> RuntimeBuilder {
+        RuntimeBuilder { program: Some(program.into()), ..self }
+    }
+
+    /// Stops the runs of all sessions when this becomes true. A run that was stopped can be resumed.
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> RuntimeBuilder {
+        self.observer.cancel = cancel;
+        self
+    }
+
+    /// Tells the events of the runs of all sessions: progress, warnings, retries. It is called by the thread that runs a plan.
+    pub fn events(mut self, events: impl Fn(&Event) + Send + Sync + 'static) -> RuntimeBuilder {
+        self.observer.events = Some(Arc::new(events));
+        self
+    }
+
+    /// The runtime.
+    ///
+    /// # Errors
+    /// When options contradict their prefix, a prefix is not a URL, or a word is nothing that can be allowed.
+    pub fn build(self) -> Result<Runtime, Error> {
+        let RuntimeBuilder { stores, storage, allow, prefixes, program, observer } = self;
+        stores.allow(&allow).map_err(Error::Other)?;
+        stores.configure_by_program(&storage)?;
+        if let Some(prefixes) = prefixes {
+            stores.restrict(&prefixes)?;
+        }
+        Ok(Runtime(Arc::new(Inner { host: Host { stores, program }, observer })))
+    }
 }
 
 impl Runtime {
     /// A runtime with the permissions in the environment, as [`Stores::from_env`].
     pub fn new() -> Runtime {
-        Runtime::with_stores(Stores::from_env())
+        Runtime(Arc::new(Inner { host: Host { stores: Stores::from_env(), program: None }, observer: Observer::default() }))
     }
 
-    /// A runtime with these stores.
-    pub fn with_stores(stores: Stores) -> Runtime {
-        Runtime(Arc::new(Inner { stores }))
+    /// Starts from the permissions in the environment, with no prefixes and no worker program.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder {
+            stores: Stores::from_env(),
+            storage: BTreeMap::new(),
+            allow: Vec::new(),
+            prefixes: None,
+            program: None,
+            observer: Observer::default(),
+        }
+    }
+
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.0.observer
     }
 
     /// Its stores: to configure and restrict them, and to open what is no array.
     pub fn stores(&self) -> &Stores {
-        &self.0.stores
+        &self.0.host.stores
     }
 
     /// A session in this runtime. `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).
@@ -82,8 +177,7 @@ impl Runtime {
     }
 
     /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the
-    /// plan or the results, so a run can be resumed on another executor. Memory that is freed goes back to the system from then on
-    /// ([`crate::limit_allocator`], for the whole process), so that it does not count against the budget.
+    /// plan or the results, so a run can be resumed on another executor.
     ///
     /// # Errors
     /// When the plan cannot be opened, or a task fails.
@@ -96,8 +190,7 @@ impl Runtime {
         cancel: &AtomicBool,
         events: &mut dyn FnMut(&Event),
     ) -> Result<RunReport, Error> {
-        crate::limit_allocator();
-        let (context, mut executor) = choice.open(self.stores(), plan, workers)?;
+        let (context, mut executor) = choice.open(&self.0.host, plan, workers)?;
         let report = Driver::run(&context, executor.as_mut(), options, events, cancel);
         // No worker outlives the run, whatever comes after it.
         drop(executor);

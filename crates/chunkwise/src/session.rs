@@ -1,5 +1,6 @@
 //! Planning and running inside one budget.
 
+use crate::observer::Observer;
 use crate::{Expr, Runtime};
 use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
@@ -9,6 +10,7 @@ use chunkwise_storage::{Location, StorageError};
 use chunkwise_task::TaskError;
 use chunkwise_types::StoreOptions;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -51,6 +53,7 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Session {
     runtime: Runtime,
+    observer: Observer,
     spec: PlanSpec,
     fusion: Fusion,
     planning: Duration,
@@ -71,7 +74,7 @@ impl Session {
             return Err(Error::Budget(allowed_mem));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
-        Ok(Session { runtime, spec, fusion: Fusion::On, planning: PLANNING })
+        Ok(Session { observer: runtime.observer().clone(), runtime, spec, fusion: Fusion::On, planning: PLANNING })
     }
 
     /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
@@ -176,22 +179,33 @@ impl Session {
         })
     }
 
+    /// Stops the runs of this session when the flag becomes true, instead of that of the runtime. A run that was stopped can be resumed.
+    pub fn with_cancel(mut self, cancel: Arc<AtomicBool>) -> Session {
+        self.observer.cancel = cancel;
+        self
+    }
+
+    /// Tells the events of the runs of this session to a function, instead of that of the runtime. It is called by the thread that runs a plan.
+    pub fn with_events(mut self, events: impl Fn(&Event) + Send + Sync + 'static) -> Session {
+        self.observer.events = Some(Arc::new(events));
+        self
+    }
+
     /// Runs a plan on threads of this process: `threads`, or as many as it was planned for. The number changes neither the plan nor the
     /// results, so a run can be resumed with another.
-    pub fn run(
-        &self,
-        plan: Plan,
-        threads: Option<usize>,
-        options: &RunOptions,
-        cancel: &AtomicBool,
-        events: &mut dyn FnMut(&Event),
-    ) -> Result<RunReport, Error> {
-        self.runtime.run_on(&Choice::Threads, plan, threads, options, cancel, events)
+    ///
+    /// # Errors
+    /// When the plan cannot be opened, a task fails, or the run is cancelled.
+    pub fn run(&self, plan: Plan, threads: Option<usize>, options: &RunOptions) -> Result<RunReport, Error> {
+        let events = &mut |event: &Event| self.observer.tell(event);
+        self.runtime.run_on(&Choice::Threads, plan, threads, options, &self.observer.cancel, events)
     }
 }
 
 /// Makes glibc return large buffers to the system when they are freed, so that freed memory does not count against the budget; but not
 /// the scratch that codecs take for every block, up to two megabytes: clearing its pages took longer than decoding.
+///
+/// It sets parameters of the whole process, so only a program may call it, once, when it starts. The command and the worker do.
 pub fn limit_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets parameters of the allocator, and both are documented ones.

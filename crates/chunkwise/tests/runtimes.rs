@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise::executor::RunOptions;
+use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::storage::Stores;
 use chunkwise::types::{Scalar, StoreOptions};
-use chunkwise::{Expr, Runtime, Session, ops};
+use chunkwise::{Error, Expr, Runtime, Session, ops};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 
 /// The end of a refusal.
 const OUTSIDE: &str = "outside of what may be read and written here";
@@ -80,7 +80,7 @@ fn a_plan_of_one_tenant_does_not_run_for_another() {
     let [(folder, session), (_, other)] = tenants(root.path());
     let request = session.request(&at(&folder, "n"), &count(10).array().unwrap()).unwrap();
     let plan = session.plan(&[request]).unwrap();
-    let run = |session: &Session| session.run(plan.clone(), None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {});
+    let run = |session: &Session| session.run(plan.clone(), None, &RunOptions::default());
     let message = run(&other).unwrap_err().to_string();
     assert!(message.contains(OUTSIDE), "{message}");
     assert!(!folder.join("n").exists());
@@ -94,7 +94,8 @@ fn a_plan_of_one_tenant_does_not_run_for_another() {
 #[test]
 fn options_that_one_program_part_sets_are_not_rights_of_another() {
     // Without what the environment of this test may allow.
-    let (one, other) = (Runtime::with_stores(Stores::new()), Runtime::with_stores(Stores::new()));
+    let bare = || Runtime::builder().stores(Stores::new()).build().unwrap();
+    let (one, other) = (bare(), bare());
     let options = StoreOptions { endpoint: Some("https://minio.lab:9000".into()), anonymous: Some(true), ..StoreOptions::default() };
     let storage = BTreeMap::from([("s3://data".to_string(), options)]);
     let session = one.session(100_000_000, 1, "memory:work").unwrap().with_storage(storage.clone()).unwrap();
@@ -103,4 +104,58 @@ fn options_that_one_program_part_sets_are_not_rights_of_another() {
     assert!(message.contains("--allow endpoint=https://minio.lab:9000"), "{message}");
     assert_eq!(one.stores().allowed(), ["endpoint=https://minio.lab:9000", "anonymous"]);
     assert_eq!(other.stores().allowed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_flag_stops_what_computes_and_writes() {
+    let cancel = Arc::new(AtomicBool::new(true));
+    let runtime = Runtime::builder().cancel(cancel.clone()).build().unwrap();
+    let session = runtime.session(200_000_000, 1, "memory:cancelled").unwrap();
+    let stopped = |what: Result<(), Error>| {
+        let message = what.unwrap_err().to_string();
+        assert!(message.contains("cancelled"), "{message}");
+    };
+    stopped(count(1000).compute::<i64>(&session).map(drop));
+    stopped(count(1000).write(&session, "memory:cancelled-out/n").map(drop));
+    // One session has a flag of its own, and what was stopped begins again.
+    let mine = session.clone().with_cancel(Arc::default());
+    assert_eq!(count(4).compute::<i64>(&mine).unwrap().into_raw_vec_and_offset().0, [0, 1, 2, 3]);
+    cancel.store(false, Ordering::SeqCst);
+    count(1000).write(&session, "memory:cancelled-out/n").unwrap();
+}
+
+#[test]
+fn events_tell_how_far_a_run_is() {
+    let (seen, tasks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (in_runtime, in_session) = (seen.clone(), tasks.clone());
+    let runtime = Runtime::builder()
+        .events(move |_| {
+            in_runtime.fetch_add(1, Ordering::SeqCst);
+        })
+        .build()
+        .unwrap();
+    let session = runtime.session(200_000_000, 1, "memory:events").unwrap();
+    count(1000).sum(&["0"]).compute::<i64>(&session).unwrap();
+    let first = seen.load(Ordering::SeqCst);
+    assert!(first > 0);
+    let counted = session.with_events(move |event| {
+        if matches!(event, Event::TaskFinished { .. }) {
+            in_session.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let plan = counted.plan(&[counted.request("memory:events-out/n", &count(1000).array().unwrap()).unwrap()]).unwrap();
+    let planned: u64 = plan.stages.iter().map(|stage| stage.tasks()).sum();
+    counted.run(plan, None, &RunOptions::default()).unwrap();
+    assert_eq!((tasks.load(Ordering::SeqCst) as u64, seen.load(Ordering::SeqCst)), (planned, first));
+}
+
+#[test]
+fn a_program_that_is_no_worker_starts_no_copies_of_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = Runtime::new().session(500_000_000, 2, &at(folder.path(), "work")).unwrap();
+    let plan = session.plan(&[session.request(&at(folder.path(), "n"), &count(10).array().unwrap()).unwrap()]).unwrap();
+    let processes = Choice::parse("processes", &BTreeMap::new(), &BTreeMap::new()).unwrap();
+    let run = session.runtime().run_on(&processes, plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {});
+    let message = run.unwrap_err().to_string();
+    assert!(message.contains("worker_program") && message.contains("'program'"), "{message}");
 }

@@ -333,6 +333,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return failure::command_line(&e),
     };
+    chunkwise::limit_allocator();
     chunkwise::storage::one_codec_thread();
     report_errors_legibly();
     tracing_subscriber::fmt()
@@ -341,7 +342,14 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .init();
     let json = cli.json;
-    let runtime = Runtime::new();
+    let mut builder = Runtime::builder();
+    if let Ok(program) = std::env::current_exe() {
+        builder = builder.worker_program(program);
+    }
+    let runtime = match builder.build() {
+        Ok(runtime) => runtime,
+        Err(e) => return failure::report(&failure::say(e), json),
+    };
     let stores = runtime.stores();
     if let Err(e) = stores.allow(&cli.allow) {
         return failure::report(&failure::refuse!("{e}"), json);

@@ -52,7 +52,6 @@ pub(crate) struct WorkerArgs {
 
 fn run(stores: &Stores, args: &WorkerArgs) -> Result<Exit, WorkerError> {
     let cancel = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string()))?;
-    chunkwise::limit_allocator();
     let limits = Limits { threads: args.threads, allowed_mem: args.allowed_mem.map(|m| m.0) };
     let tasks = args.tasks.as_deref().map(parse_ranges).transpose().map_err(WorkerError::Usage)?;
     let worker = Worker::open(stores, &args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;

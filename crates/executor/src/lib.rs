@@ -34,7 +34,7 @@ pub use error::RunError;
 pub use event::{Event, Progress, RunReport, StageInfo, Usage};
 #[cfg(feature = "aws")]
 pub use executors::aws;
-pub use executors::{Assignment, Choice, EXECUTORS, Executor, LEFT_OUT, OptionError, ThreadExecutor, Update, no_executor};
+pub use executors::{Assignment, Choice, EXECUTORS, Executor, Host, LEFT_OUT, OptionError, ThreadExecutor, Update, no_executor};
 pub use log::{Journal, read_reports};
 pub use renewals::Fence;
 pub use replace::check_apart;

@@ -8,10 +8,10 @@ use super::batch::{Kubernetes, KubernetesOptions};
 #[cfg(feature = "lambda")]
 use super::lambda::{LambdaExecutor, LambdaOptions};
 use super::processes::{ProcessExecutor, ProcessOptions};
-use super::{Executor, OptionError, Options, ThreadExecutor};
+use super::{Executor, Host, OptionError, Options, ThreadExecutor};
 use crate::RunError;
 use chunkwise_plan::Plan;
-use chunkwise_storage::{MemoryTier, Stores};
+use chunkwise_storage::MemoryTier;
 use chunkwise_task::TaskContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +105,8 @@ impl Choice {
     ///
     /// # Errors
     /// When the plan cannot be opened, or its stores are not shared between processes.
-    pub fn open(&self, stores: &Stores, plan: Plan, workers: Option<usize>) -> Result<(Arc<TaskContext>, Box<dyn Executor>), RunError> {
+    pub fn open(&self, host: &Host, plan: Plan, workers: Option<usize>) -> Result<(Arc<TaskContext>, Box<dyn Executor>), RunError> {
+        let stores = &host.stores;
         let bad = |e| RunError::Task { source: Box::new(e), outputs: Vec::new() };
         let threads = workers.unwrap_or(plan.spec.workers as usize).max(1);
         if let Choice::Threads = self {
@@ -122,13 +123,13 @@ impl Choice {
         }
         let context = Arc::new(TaskContext::open(stores, plan).map_err(bad)?);
         let executor: Box<dyn Executor> = match self {
-            Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers)?),
-            Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone())?)?),
+            Choice::Processes(o) => Box::new(ProcessExecutor::new(context.clone(), o.clone(), workers, host)?),
+            Choice::Slurm(o) => Box::new(BatchExecutor::new(context.clone(), Slurm::new(o.clone(), host)?)?),
             #[cfg(feature = "kubernetes")]
             Choice::Kubernetes(o) => Box::new(BatchExecutor::new(context.clone(), Kubernetes::new((**o).clone())?)?),
             #[cfg(feature = "aws-batch")]
             Choice::AwsBatch(o) => Box::new(BatchExecutor::new(context.clone(), AwsBatch::new((**o).clone())?)?),
-            Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads)?)?),
+            Choice::Command(o) => Box::new(BatchExecutor::new(context.clone(), Command::new(o.clone(), threads, host)?)?),
             #[cfg(feature = "lambda")]
             Choice::Lambda(o) => Box::new(LambdaExecutor::new(context.clone(), o.clone())?),
             Choice::Threads => return Err(RunError::Executor("threads need no workers".into())),

@@ -4,6 +4,7 @@
 pub mod aws;
 pub(crate) mod batch;
 mod choice;
+mod host;
 #[cfg(feature = "lambda")]
 mod lambda;
 mod options;
@@ -12,6 +13,7 @@ mod reports;
 mod threads;
 
 pub use choice::{Choice, EXECUTORS, LEFT_OUT, no_executor};
+pub use host::Host;
 pub use options::OptionError;
 pub use threads::ThreadExecutor;
 

@@ -3,6 +3,7 @@
 //! `{worker}` in it is the command line of the worker, quoted for a shell. Its pieces are available, too. The command must run until the
 //! worker has ended, as `ssh`, `srun`, `docker run` and `kubectl run --attach` do, and end with its exit code.
 
+use super::super::Host;
 use super::super::processes::worker_program;
 use super::{Engine, Job, Open, State, quoted, worker_arguments};
 use crate::RunError;
@@ -95,8 +96,8 @@ pub struct Command {
 
 impl Command {
     /// Runs `workers` commands at once, unless the options say otherwise.
-    pub(crate) fn new(options: CommandOptions, workers: usize) -> Result<Command, RunError> {
-        let program = worker_program(options.program.as_ref())?;
+    pub(crate) fn new(options: CommandOptions, workers: usize, host: &Host) -> Result<Command, RunError> {
+        let program = worker_program(options.program.as_ref(), host)?;
         let parallel = options.parallel.unwrap_or(workers);
         Ok(Command { options, parallel, program, jobs: 0, waiting: VecDeque::new(), running: BTreeMap::new(), ended: Vec::new() })
     }

@@ -1,5 +1,6 @@
 //! Slurm: array jobs through `sbatch`. States come from `scontrol`, or from the accounting database for jobs that it has forgotten.
 
+use super::super::Host;
 use super::super::processes::worker_program;
 use super::silence::Silence;
 use super::{Engine, Job, Open, State, quoted, worker_arguments};
@@ -83,7 +84,7 @@ fn run(program: &str, arguments: &[&str], input: Option<&str>) -> Result<String,
 
 impl Slurm {
     /// Finds the largest array that is allowed.
-    pub(crate) fn new(options: SlurmOptions) -> Result<Slurm, RunError> {
+    pub(crate) fn new(options: SlurmOptions, host: &Host) -> Result<Slurm, RunError> {
         let config = run("scontrol", &["show", "config"], None).map_err(RunError::Executor)?;
         let value = |key: &str| {
             let (name, value) = config.lines().filter_map(|l| l.split_once('=')).find(|(k, _)| k.trim() == key)?;
@@ -93,7 +94,7 @@ impl Slurm {
         // Indices start at 0 and are below MaxArraySize.
         let allowed = value("MaxArraySize").unwrap_or(MAX_ARRAY).max(1);
         let widest = options.array.map_or(allowed, |n| n.min(allowed));
-        let program = worker_program(options.program.as_ref())?;
+        let program = worker_program(options.program.as_ref(), host)?;
         Ok(Slurm { options, program, widest, parts: HashMap::new(), silence: Silence::default() })
     }
 

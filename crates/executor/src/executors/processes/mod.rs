@@ -6,7 +6,7 @@ mod cgroup;
 mod child;
 
 use super::batch::allowed_arguments;
-use super::{Assignment, Executor, OptionError, Options, UnderWay, Update};
+use super::{Assignment, Executor, Host, OptionError, Options, UnderWay, Update};
 use crate::RunError;
 use crate::worker::{Answer, Exit, Order, skew};
 use cgroup::MemoryGroup;
@@ -65,12 +65,15 @@ impl ProcessOptions {
     }
 }
 
-/// The program of the workers: this one, unless another is named.
-pub(crate) fn worker_program(given: Option<&PathBuf>) -> Result<PathBuf, RunError> {
-    match given {
-        Some(p) => Ok(p.clone()),
-        None => std::env::current_exe().map_err(|e| RunError::Executor(format!("the path of this program cannot be found: {e}"))),
-    }
+/// The program of the workers: that of the options, or else that of the host. This program need not be a worker: it may only use the library.
+pub(crate) fn worker_program(given: Option<&PathBuf>, host: &Host) -> Result<PathBuf, RunError> {
+    given.or(host.program.as_ref()).cloned().ok_or_else(|| {
+        RunError::Executor(
+            "the program of the workers is not known; name the command `chunkwise` with the executor's option 'program', or, in Rust, with \
+             RuntimeBuilder::worker_program"
+                .into(),
+        )
+    })
 }
 
 /// A pool of worker processes that live as long as the run.
@@ -96,10 +99,10 @@ pub struct ProcessExecutor {
 
 impl ProcessExecutor {
     /// `workers` processes, unless the options give a number.
-    pub fn new(ctx: Arc<TaskContext>, options: ProcessOptions, workers: Option<usize>) -> Result<ProcessExecutor, RunError> {
+    pub fn new(ctx: Arc<TaskContext>, options: ProcessOptions, workers: Option<usize>, host: &Host) -> Result<ProcessExecutor, RunError> {
         let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let most = options.processes.unwrap_or_else(|| workers.unwrap_or_else(processors).div_ceil(options.threads)).max(1);
-        let program = worker_program(options.program.as_ref())?;
+        let program = worker_program(options.program.as_ref(), host)?;
         let (send, heard) = channel();
         let id = ctx.plan.id();
         Ok(ProcessExecutor {
