@@ -74,6 +74,8 @@ impl Settings {
 
     /// Runs a plan. Meanwhile this thread waits with Python's lock released; it hands events to `watch` and notices Ctrl-C.
     pub fn run(&self, py: Python<'_>, plan: Plan, options: &RunOptions, watch: Option<&Bound<'_, PyAny>>) -> Result<Report, Failure> {
+        // Freed memory would count against the budget, which is for the whole process.
+        chunkwise::limit_allocator();
         let cancel = AtomicBool::new(false);
         let (send, receive) = channel::<Event>();
         let wanted = watch.is_some();
