@@ -162,8 +162,11 @@ impl Session {
         Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion, limit)?)
     }
 
-    /// Plans as [`Session::plan`] beside so many bytes that the session holds already.
-    pub(crate) fn plan_beside(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
+    /// Plans as [`Session::plan`] beside so many bytes that the program holds already: a result in memory, for example.
+    ///
+    /// # Errors
+    /// As [`Session::plan`]; the budget that would do has room for what is held.
+    pub fn plan_beside(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
         let mut rest = self.clone();
         rest.spec.allowed_mem = self.spec.allowed_mem.saturating_sub(held);
         rest.plan(requests).map_err(|e| match e {

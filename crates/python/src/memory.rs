@@ -1,0 +1,81 @@
+//! Values from Python as stored arrays that the engine reads.
+
+use crate::array::Lazy;
+use crate::errors::Failure;
+use crate::runtime::Runtime;
+use chunkwise::storage::{ArrayIo, CodecChoice, Elements, Location, NewArray, Stores, new_meta, publish_array};
+use chunkwise::types::{MAX_RANK, Region, Scalar};
+use chunkwise::{DType, Error};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A store that is deleted when no array reads it any more.
+#[derive(Debug)]
+pub struct Held {
+    stores: Stores,
+    location: Location,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Nobody could be told. What is left is in a folder of temporary files, or goes with the process.
+        let _ = self.stores.open(&self.location).and_then(|s| s.delete_prefix(""));
+    }
+}
+
+/// A URL in a folder that no other array of any process has.
+pub fn fresh(folder: &str, what: &str) -> Result<Location, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("{what}-{}-{}.zarr", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    Ok(Location::parse(&format!("{}/{name}", folder.trim_end_matches('/')), None)?)
+}
+
+/// An array of the values in a buffer (C order, native endian), which are copied into a store in `folder` chunk by chunk.
+#[pyfunction]
+pub fn held(
+    py: Python<'_>,
+    data: PyBuffer<u8>,
+    dtype: &str,
+    shape: Vec<u64>,
+    chunks: Vec<u64>,
+    folder: &str,
+    runtime: &Runtime,
+) -> PyResult<Lazy> {
+    let dtype: DType = dtype.parse().map_err(PyValueError::new_err)?;
+    let bytes = chunkwise::types::volume(&shape).saturating_mul(dtype.size());
+    if !data.is_c_contiguous() || data.len_bytes() as u64 != bytes || chunks.len() != shape.len() || shape.len() > MAX_RANK {
+        return Err(PyValueError::new_err("the buffer does not hold an array of this shape"));
+    }
+    // SAFETY: the buffer is contiguous, and held for as long as the slice is used.
+    let values = unsafe { std::slice::from_raw_parts(data.buf_ptr().cast::<u8>(), data.len_bytes()) };
+    let location = fresh(folder, "array").map_err(Failure::from)?;
+    let stores = runtime.stores();
+    let held = Held { stores: stores.clone(), location: location.clone() };
+    let made = py.detach(|| -> Result<_, Error> {
+        let zero = if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
+        let new = NewArray {
+            dtype,
+            shape: shape.clone(),
+            chunks,
+            shards: None,
+            codec: CodecChoice::None,
+            fill_value: zero,
+            dimension_names: None,
+            attributes: serde_json::Map::new(),
+        };
+        let meta = new_meta(&new)?;
+        let io = ArrayIo::new(stores, &location, &meta)?;
+        if bytes > 0 {
+            for index in Region::full(&meta.grid.counts()).indices() {
+                let start = meta.grid.region(&index).start;
+                io.write_chunk(&index, Elements { data: values, shape: &shape, start: &start })?;
+            }
+        }
+        publish_array(stores, &location, &meta)?;
+        runtime.engine().array(location.as_str(), None)
+    });
+    Ok(Lazy::new(made.map_err(Failure::from)?, vec![Arc::new(held)]))
+}

@@ -1,0 +1,309 @@
+"""The lazy array."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from . import _chunkwise
+from ._operators import Operators
+
+if TYPE_CHECKING:
+    from ._spec import Spec
+
+#: For each axis the lengths of its chunks.
+Chunks = tuple[tuple[int, ...], ...]
+
+
+class Array(Operators):
+    """A lazy array: an expression with a dtype, a shape and chunks. Nothing is read until it is computed."""
+
+    __slots__ = ("_lazy", "__weakref__")
+    __array_priority__ = 100.0
+    _lazy: _chunkwise.Lazy
+
+    def __init__(self, lazy: _chunkwise.Lazy) -> None:
+        if not isinstance(lazy, _chunkwise.Lazy):
+            raise TypeError("arrays are made by from_array, from_zarr, open and the functions of chunkwise")
+        self._lazy = lazy
+
+    # What it is.
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype, as NumPy's."""
+        return np.dtype(self._lazy.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self._lazy.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._lazy.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self._lazy.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where it is computed."""
+        return "cpu"
+
+    @property
+    def chunks(self) -> Chunks:
+        """For each axis the lengths of its chunks."""
+        return self._lazy.chunks
+
+    @property
+    def chunksize(self) -> tuple[int, ...]:
+        """The length of the longest chunk of each axis."""
+        return self._lazy.chunksize
+
+    @property
+    def numblocks(self) -> tuple[int, ...]:
+        """The number of chunks along each axis."""
+        return self._lazy.numblocks
+
+    @property
+    def npartitions(self) -> int:
+        """The number of chunks."""
+        return prod(self._lazy.numblocks)
+
+    @property
+    def dims(self) -> tuple[str | None, ...]:
+        """The names of the axes."""
+        return self._lazy.dims
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What is said of the elements, such as their units. It is stored with them."""
+        attributes: dict[str, Any] = json.loads(self._lazy.attributes)
+        return attributes
+
+    def with_attrs(self, attrs: dict[str, Any]) -> Array:
+        """The same array with other attributes."""
+        return Array(self._lazy.with_attributes(json.dumps(attrs)))
+
+    def with_dims(self, *dims: str | None) -> Array:
+        """The same array with other names of its axes."""
+        return Array(self._lazy.renamed(dims))
+
+    @property
+    def T(self) -> Array:
+        """The axes in the opposite order."""
+        return self._call("permute_dims", list(range(self.ndim))[::-1])
+
+    @property
+    def mT(self) -> Array:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ValueError("mT needs at least two axes")
+        axes = list(range(self.ndim))
+        return self._call("permute_dims", [*axes[:-2], axes[-1], axes[-2]])
+
+    # Selection.
+
+    def __getitem__(self, key: Any) -> Array:
+        entries = key if isinstance(key, tuple) else (key,)
+        return Array(self._lazy.index(tuple(_entry(e) for e in entries)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("arrays of chunkwise do not change; write where(condition, value, x)")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("iteration over an array without axes")
+        return (self[i] for i in range(self.shape[0]))
+
+    # Values.
+
+    def compute(self, *, spec: Spec | None = None) -> np.ndarray[Any, Any]:
+        """The values. Results that do not fit into memory are written with :meth:`to_zarr`."""
+        from ._run import compute
+
+        (result,) = compute(self, spec=spec)
+        return result
+
+    def to_zarr(self, url: Any, **options: Any) -> None:
+        """Computes the values into a Zarr array. See :func:`chunkwise.to_zarr`."""
+        from ._run import to_zarr
+
+        to_zarr(self, url, **options)
+
+    def persist(self, *, spec: Spec | None = None) -> Array:
+        """The same values, computed."""
+        from ._inputs import from_array
+
+        return from_array(self.compute(spec=spec), chunks=self.chunks)._like(self)
+
+    def _like(self, other: Array) -> Array:
+        return self.with_dims(*other.dims).with_attrs(other.attrs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("an array of chunkwise has no values to share; it computes them")
+        values = self.compute()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def _one(self) -> Any:
+        if self.size != 1:
+            raise ValueError(f"the truth or number of an array of {self.size} elements is not defined; reduce it, as with any() or all()")
+        return self.compute().item()
+
+    def item(self) -> Any:
+        """The only element, as a number of Python."""
+        return self._one()
+
+    def __bool__(self) -> bool:
+        return bool(self._one())
+
+    def __int__(self) -> int:
+        return int(self._one())
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __complex__(self) -> complex:
+        return complex(self._one())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer arrays without axes are an index")
+        return int(self._one())
+
+    # Functions.
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Array:
+        from ._namespace import call
+
+        return call(name, self, *args, **kwargs)
+
+    def rechunk(self, chunks: Any) -> Array:
+        """The same elements in other chunks: a length, lengths, a list of lengths for each axis, or a dictionary of those by axis or name."""
+        from ._inputs import normalize_chunks
+
+        if isinstance(chunks, dict):
+            axes = {self.dims.index(d) if isinstance(d, str) else operator.index(d) % self.ndim: c for d, c in chunks.items()}
+            chunks = tuple(axes.get(i, c) for i, c in enumerate(self.chunks))
+        return Array(self._lazy.rechunked(normalize_chunks(chunks, self.shape, self.dtype, previous=self.chunks)))
+
+    def astype(self, dtype: Any, *, copy: bool = True, **_options: Any) -> Array:
+        """The same elements in another dtype."""
+        return self._call("astype", dtype)
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same elements in another shape, in C order."""
+        return self._call("reshape", list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape))
+
+    def transpose(self, *axes: Any) -> Array:
+        """The axes in another order."""
+        if not axes or axes == (None,):
+            return self.T
+        return self._call("permute_dims", list(axes[0]) if isinstance(axes[0], (tuple, list)) else list(axes))
+
+    def squeeze(self, axis: Any = None) -> Array:
+        """Without axes of length 1."""
+        axes = [i for i, n in enumerate(self.shape) if n == 1] if axis is None else axis
+        return self._call("squeeze", axes) if axes != [] else self
+
+    def copy(self) -> Self:
+        """The array itself: it does not change."""
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "arrays of chunkwise cannot be pickled: they may read values that this process has in memory; store them with to_zarr"
+        )
+
+    def map_blocks(self, *args: Any, **kwargs: Any) -> Array:
+        """Functions of users do not run yet."""
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version is not None and api_version > "2025.12":
+            raise ValueError(f"the Array API {api_version} is not supported; 2025.12 is")
+        import chunkwise
+
+        return chunkwise
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from ._numpy import apply_ufunc
+
+        return apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from ._numpy import apply_function
+
+        return apply_function(func, args, kwargs)
+
+    def __repr__(self) -> str:
+        names = f", dims={self.dims}" if any(self.dims) else ""
+        return f"chunkwise.Array<{self._lazy.operation}, shape={self.shape}, dtype={self.dtype}, chunksize={self.chunksize}{names}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import array_html
+
+        return array_html(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+#: What is said where a function of the user would have to run.
+USER_FUNCTIONS = "functions of Python do not run in chunkwise yet: write it with operations of chunkwise, which run in the engine, or compute the array first"
+
+
+def _entry(e: Any) -> Any:
+    """An entry of an index as the engine takes it: whole numbers, slices, lists of whole numbers, ``None`` and the ellipsis."""
+    if e is None or e is Ellipsis or isinstance(e, slice):
+        return e
+    if isinstance(e, Array):
+        if e.ndim == 0 and e.dtype.kind in "iu":
+            return int(e)
+        raise TypeError("an index must not be a lazy array: compute() it first, or select with where(condition, x, value)")
+    if isinstance(e, (bool, np.bool_)):
+        raise TypeError("True and False are no index")
+    try:
+        return operator.index(e)
+    except TypeError:
+        pass
+    values = np.asarray(e)
+    if values.dtype == bool and values.ndim == 1:
+        values = np.flatnonzero(values)
+    if values.size == 0 and values.ndim == 1:
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iu" or values.ndim != 1:
+        raise IndexError(
+            "an index is a whole number, a slice, None, an ellipsis, or a list of whole numbers or of one truth for each element"
+        )
+    return values.tolist()

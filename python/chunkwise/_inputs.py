@@ -1,0 +1,160 @@
+"""Arrays from stores, from NumPy, and from anything with a shape, a dtype and ``__getitem__``."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from . import _chunkwise
+from ._array import Array, Chunks
+from ._spec import Spec, current
+
+#: Bytes of a chunk where nothing is said.
+AUTO = 32_000_000
+
+
+def _url(url: Any) -> str:
+    return os.fspath(url) if isinstance(url, os.PathLike) else str(url)
+
+
+def from_zarr(url: Any, *, path: str | None = None, chunks: Any = None, spec: Spec | None = None) -> Array:
+    """A stored Zarr array, by URL or path, or an array of zarr-python, with the values as they are stored. Nothing is read but metadata."""
+    place = zarr_url(url)
+    if place is None:
+        if not isinstance(url, (str, os.PathLike)):
+            raise TypeError(f"a URL, a path or an array of Zarr is needed, not {type(url).__name__}")
+        place = _url(url)
+    if path:
+        place = f"{place.rstrip('/')}/{path}"
+    array = Array(_chunkwise.open(place, current(spec)._runtime()))
+    return array if chunks is None else array.rechunk(chunks)
+
+
+def open(url: Any, *, chunks: Any = None, spec: Spec | None = None) -> Array:
+    """A stored Zarr array, by URL or path, unpacked by the CF conventions: scaled, shifted, NaN where missing."""
+    array = Array(_chunkwise.open(zarr_url(url) or _url(url), current(spec)._runtime(), True))
+    return array if chunks is None else array.rechunk(chunks)
+
+
+def zarr_url(x: Any) -> str | None:
+    """The URL of an array of zarr-python, if the engine can read it there by itself."""
+    if not type(x).__module__.startswith("zarr."):
+        return None
+    store = getattr(x, "store", None)
+    root = getattr(store, "root", None)
+    if type(store).__name__ != "LocalStore" or root is None:
+        return None
+    return os.path.join(os.path.abspath(os.fspath(root)), getattr(x, "path", "")).rstrip("/")
+
+
+def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_options: Any) -> Array:
+    """An array of what has a shape, a dtype and ``__getitem__``: values of NumPy, arrays of Zarr, datasets of HDF5.
+
+    Arrays of Zarr in folders are read by the engine itself. Everything else is copied: into memory, or into the work directory if it is
+    more than an eighth of the allowed memory.
+    """
+    if isinstance(x, Array):
+        return x if chunks in (None, "auto") else x.rechunk(chunks)
+    if (url := zarr_url(x)) is not None:
+        return from_zarr(url, chunks=None if isinstance(chunks, str) and chunks == "auto" else chunks)
+    if isinstance(x, (bool, int, float, complex, list, tuple)):
+        x = np.asarray(x)
+    if not (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__getitem__")):
+        raise TypeError(f"{type(x).__name__} is no array: it needs a shape, a dtype and __getitem__")
+    from ._namespace import call, dtype_name
+
+    name = dtype_name(x.dtype)
+    shape = tuple(operator.index(n) for n in x.shape)
+    if not shape:
+        value = np.asarray(x[()])
+        return call("full", [], value.item(), dtype=name)
+    return _copied(x, name, shape, normalize_chunks("auto" if chunks is None else chunks, shape, np.dtype(name)), spec)
+
+
+def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spec | None) -> Array:
+    from ._errors import MemoryLimitError
+
+    used = current(spec)
+    allowed = used.allowed_mem if isinstance(used.allowed_mem, int) else _chunkwise.parse_bytes(used.allowed_mem or "2GB")
+    dtype = np.dtype(name)
+    nbytes = prod(shape) * dtype.itemsize
+    if not isinstance(x, np.ndarray) and nbytes > allowed // 4:
+        raise MemoryLimitError(
+            f"an array of {nbytes} bytes would be copied through the memory of this process; store it as Zarr and use from_zarr()",
+            needed=nbytes,
+            allowed=allowed,
+            enough=4 * nbytes,
+        )
+    folder = "memory:///chunkwise"
+    # Other processes do not see what is in the memory of this one.
+    if nbytes > allowed // 8 or not used._in_process():
+        folder = f"{used._work_dir().rstrip('/')}/inputs"
+    values = np.ascontiguousarray(np.asarray(x[...] if not isinstance(x, np.ndarray) else x), dtype=dtype).reshape(shape)
+    lengths = [max(axis, default=1) for axis in chunks]
+    lazy = _chunkwise.held(values.reshape(-1).view(np.uint8), name, shape, [max(n, 1) for n in lengths], folder, used._runtime())
+    array = Array(lazy)
+    return array if array.chunks == chunks or 0 in shape else Array(lazy.rechunked(chunks))
+
+
+def normalize_chunks(
+    chunks: Any, shape: Sequence[int], dtype: Any = None, *, limit: int | None = None, previous: Chunks | None = None
+) -> Chunks:
+    """For each axis the lengths of its chunks, from a length, lengths, lists of lengths, ``"auto"``, ``-1`` and ``None`` for whole axes."""
+    shape = tuple(operator.index(n) for n in shape)
+    if isinstance(chunks, dict):
+        chunks = tuple(chunks.get(i, -1) for i in range(len(shape)))
+    if chunks is None or isinstance(chunks, (str, int, np.integer)):
+        chunks = (chunks,) * len(shape)
+    chunks = tuple(chunks)
+    if len(chunks) != len(shape):
+        if len(shape) == 1 and chunks and all(isinstance(c, (int, np.integer)) for c in chunks):
+            chunks = (chunks,)
+        else:
+            raise ValueError(f"{len(chunks)} chunk lengths for {len(shape)} axes")
+    auto = [i for i, c in enumerate(chunks) if isinstance(c, str)]
+    if any(chunks[i] != "auto" for i in auto):
+        raise ValueError(f"chunks are lengths, or 'auto', not {chunks!r}")
+    lengths: list[Any] = [None if i in auto else c for i, c in enumerate(chunks)]
+    for i, n in enumerate(shape):
+        c = lengths[i]
+        if i in auto:
+            continue
+        if c is None or (isinstance(c, (int, np.integer)) and c == -1):
+            lengths[i] = max(n, 1)
+        elif isinstance(c, (int, np.integer)):
+            if c < 1 and n:
+                raise ValueError(f"a chunk must have at least one element, not {c}")
+            lengths[i] = max(int(c), 1)
+        else:
+            lengths[i] = tuple(operator.index(v) for v in c)
+            if sum(lengths[i]) != n:
+                raise ValueError(f"the chunks {lengths[i]} do not add up to the length {n} of axis {i}")
+    if auto:
+        _choose(lengths, auto, shape, np.dtype(dtype or np.float64).itemsize, limit or AUTO, previous)
+    return tuple(_cut(n, c) if isinstance(c, int) else c for n, c in zip(shape, lengths))
+
+
+def _choose(lengths: list[Any], auto: list[int], shape: Sequence[int], itemsize: int, limit: int, previous: Chunks | None) -> None:
+    """Chunks of about ``limit`` bytes: whole chunks that are stored, else nearly cubes."""
+    fixed = prod(max(c) if isinstance(c, tuple) else min(c, max(n, 1)) for c, n in zip(lengths, shape) if c is not None)
+    room = max(limit // itemsize // max(fixed, 1), 1)
+    rest = sorted(auto, key=lambda i: shape[i])
+    for k, i in enumerate(rest):
+        side = max(int(room ** (1 / (len(rest) - k))), 1)
+        size = min(side, max(shape[i], 1))
+        if previous is not None and previous[i]:
+            base = max(previous[i])
+            size = min(max(size // base, 1) * base, max(shape[i], 1))
+        lengths[i] = size
+        room = max(room // size, 1)
+
+
+def _cut(n: int, size: int) -> tuple[int, ...]:
+    if n == 0:
+        return (0,)
+    return tuple(min(size, n - i * size) for i in range(ceil(n / size)))

@@ -1,0 +1,134 @@
+"""Calls of the engine's operations, and functions made from its table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _chunkwise
+from ._array import Array
+
+#: Arguments of the Array API that change nothing here.
+_IGNORED = ("device", "copy")
+
+#: The entries of the table by name.
+TABLE: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _chunkwise.functions()}
+_NAMES = {alias: name for name, entry in TABLE.items() for alias in entry["aliases"]} | {name: name for name in TABLE}
+_DTYPED = frozenset(name for name, entry in TABLE.items() if any(p["kind"] == "dtype" for p in entry["parameters"]))
+#: The dtypes of the engine.
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+
+
+def is_operand(x: Any) -> bool:
+    """True of what an operator takes."""
+    return isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray))
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype that the engine has."""
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return dtype
+    name: str = np.dtype(dtype).newbyteorder("=").name
+    if name not in DTYPES:
+        raise TypeError(f"chunkwise has no dtype {name}; it has {', '.join(DTYPES)}")
+    return name
+
+
+def lowered(x: Any) -> Any:
+    """An argument as the engine takes it."""
+    if isinstance(x, Array):
+        return x._lazy
+    if x is None or isinstance(x, (bool, str, slice)) or type(x) in (int, float, complex):
+        return x
+    if isinstance(x, (np.generic, np.ndarray)):
+        from ._inputs import from_array
+
+        # The number of a dtype, unlike one of Python, takes part in promotion.
+        return from_array(x)._lazy
+    if isinstance(x, (list, tuple, range)):
+        return [lowered(item) for item in x]
+    if isinstance(x, np.dtype) or (isinstance(x, type) and (issubclass(x, np.generic) or x in (bool, int, float, complex))):
+        return dtype_name(x)
+    if isinstance(x, (int, float, complex)):
+        return type(x).__mro__[-2](x)
+    if hasattr(x, "__index__"):
+        return x.__index__()
+    raise TypeError(
+        f"{type(x).__name__} is nothing that chunkwise computes with; from_array() makes arrays of what has a shape and a dtype"
+    )
+
+
+def _plain(x: Any) -> Any:
+    """Whole numbers that are no operands: shapes, axes, lengths."""
+    if isinstance(x, np.ndarray):
+        return x.tolist()
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, (list, tuple)):
+        return [_plain(item) for item in x]
+    return x
+
+
+_PLAIN = {"int", "count", "flag", "skipna", "ints", "chunks", "dims", "axis", "order", "new axis", "axis pairs", "widths", "number", "real"}
+
+
+def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
+    """The operation of the table with this name."""
+    name = _NAMES.get(name, name)
+    entry = TABLE.get(name)
+    kwargs = {k: v for k, v in kwargs.items() if k not in _IGNORED and not (k == "out" and v is None)}
+    if entry is not None:
+        if name not in _DTYPED and "dtype" in kwargs:
+            dtype = kwargs.pop("dtype")
+            if dtype is not None:
+                args = (call("astype", args[0], dtype), *args[1:])
+        positional = [p["kind"] for p in entry["parameters"] if p["positional"]]
+        kinds = {p["name"]: p["kind"] for p in entry["parameters"]} | {p["alias"]: p["kind"] for p in entry["parameters"]}
+        args = tuple(_plain(a) if k in _PLAIN else a for a, k in zip(args, positional)) + args[len(positional) :]
+        kwargs = {k: _plain(v) if kinds.get(k, "dims") in _PLAIN else v for k, v in kwargs.items()}
+    return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}))
+
+
+def signature(entry: dict[str, Any]) -> inspect.Signature:
+    """How an operation is called."""
+    Kind = inspect.Parameter
+    positional: list[inspect.Parameter] = []
+    named: list[inspect.Parameter] = []
+    last: list[inspect.Parameter] = []
+    optional = False
+    for p in entry["parameters"]:
+        if p["form"] == 2:
+            continue
+        if p["kind"] == "rest":
+            positional.append(Kind(p["name"], Kind.VAR_POSITIONAL))
+        elif p["kind"] == "by dimension":
+            last.append(Kind(p["name"], Kind.VAR_KEYWORD))
+        else:
+            default = Kind.empty if p["required"] and not optional else p["default"]
+            optional = optional or default is not Kind.empty
+            name = "axis" if p["kind"] == "dims" and p["name"] == "dim" else p["name"]
+            kind = Kind.POSITIONAL_OR_KEYWORD if p["positional"] else Kind.KEYWORD_ONLY
+            (positional if p["positional"] else named).append(Kind(name, kind, default=default))
+    return inspect.Signature([*positional, *named, *last])
+
+
+def made(entry: dict[str, Any]) -> Callable[..., Array]:
+    """The function of an operation."""
+    name = entry["name"]
+
+    def function(*args: Any, **kwargs: Any) -> Array:
+        return call(name, *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "chunkwise"
+    function.__doc__ = f"{entry['about']}\n\nIn the expression language: ``{entry['signature']}``."
+    return function
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {name: made(entry) for name, entry in TABLE.items()}
+FUNCTIONS |= {alias: FUNCTIONS[name] for alias, name in _NAMES.items() if alias != name}

@@ -1,0 +1,117 @@
+"""What NumPy's functions do with arrays of chunkwise: the operation of the same name, or an error; never a silent load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._array import Array
+
+_UFUNCS = {
+    "true_divide": "divide",
+    "power": "pow",
+    "absolute": "abs",
+    "fabs": "abs",
+    "invert": "bitwise_invert",
+    "bitwise_not": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "conjugate": "conj",
+    "rint": "round",
+    "mod": "remainder",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+}
+_FUNCTIONS = {
+    "concatenate": "concat",
+    "amin": "min",
+    "amax": "max",
+    "around": "round",
+    "real": "real",
+    "imag": "imag",
+    "transpose": "transpose",
+}
+#: Functions of NumPy that only look at shapes and dtypes.
+_METADATA = {np.ndim: lambda a: a.ndim, np.shape: lambda a: a.shape, np.size: lambda a: a.size}
+
+_ADVICE = "; compute() the array first if it fits into memory"
+
+
+def _function(name: str) -> Any:
+    import chunkwise
+
+    if name.startswith("_"):
+        return None
+    found = getattr(chunkwise, name, None)
+    return found if callable(found) and not isinstance(found, type) else None
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc of NumPy."""
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    out = kwargs.pop("out", None)
+    if out is not None:
+        raise TypeError(f"np.{ufunc.__name__} cannot write into an array with out= where one is lazy")
+    if method == "reduce":
+        folds = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
+        fold = folds.get(ufunc.__name__)
+        if fold is None:
+            raise TypeError(f"chunkwise has no np.{ufunc.__name__}.reduce{_ADVICE}")
+        kwargs.setdefault("axis", 0)
+        return _function(fold)(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+    dtype = kwargs.pop("dtype", None)
+    kwargs = {k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")}
+    found = _function(name)
+    if method != "__call__" or found is None or kwargs:
+        raise TypeError(f"chunkwise has no np.{ufunc.__name__}{'.' + method if method != '__call__' else ''} with these arguments{_ADVICE}")
+    if not all(isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray, str)) for x in inputs):
+        return NotImplemented
+    result = found(*inputs)
+    return result if dtype is None else result.astype(dtype)
+
+
+_DROPPED = ("out", "initial", "where", "order", "subok", "like", "casting", "mode")
+
+
+def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy."""
+    if func in _METADATA:
+        return _METADATA[func](*args, **kwargs)
+    found = _function(_FUNCTIONS.get(func.__name__, func.__name__)) if func.__module__.startswith("numpy") else None
+    if func.__module__.startswith("numpy.") and found is not None and "linalg" in func.__module__ and func.__name__ not in _LINALG:
+        found = None
+    if found is None:
+        raise TypeError(f"chunkwise has no operation for {func.__module__}.{func.__name__}, which would load the whole array{_ADVICE}")
+    if "ddof" in kwargs:
+        kwargs["correction"] = kwargs.pop("ddof")
+    if "decimals" in kwargs and not kwargs["decimals"]:
+        del kwargs["decimals"]
+    no_value = getattr(np, "_NoValue")  # noqa: B009
+    kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
+    return _shaped(func.__name__, found, list(args), kwargs)
+
+
+_LINALG = ("matmul", "outer", "tensordot", "vecdot", "matrix_transpose")
+#: Reductions of NumPy, whose second argument by position is the axis.
+_REDUCED = frozenset(
+    "sum prod mean var std min max amin amax any all count_nonzero argmin argmax nansum nanprod nanmean nanvar nanstd nanmin nanmax nanargmin nanargmax".split()
+)
+
+
+def _shaped(name: str, found: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call with the arguments where chunkwise has them."""
+    if name in _REDUCED:
+        for word, value in zip(("axis", "dtype"), args[1:]):
+            kwargs.setdefault(word, value)
+        args = args[:1]
+    elif name in ("concatenate", "concat", "stack") and len(args) > 1:
+        kwargs.setdefault("axis", args.pop(1))
+    if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
+        kwargs = {k: v for k, v in kwargs.items() if k in ("dtype", "shape", "fill_value")}
+    return found(*args, **{k: v for k, v in kwargs.items() if not (k == "dtype" and v is None)})

@@ -1,0 +1,94 @@
+"""Operators and methods that are operations of the table. ``_operators.pyi`` is made from the same lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Operators with two sides, which have reflected forms too.
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax")
+METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "round": "round", "repeat": "repeat", "take": "take"}
+PROPERTIES = ("real", "imag")
+
+
+class Operators:
+    """What arrays can do with each other."""
+
+    __slots__ = ()
+
+
+def _binary(name: str, reflected: bool = False) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        from ._namespace import call, is_operand
+
+        if not is_operand(other):
+            return NotImplemented
+        return call(name, other, self) if reflected else call(name, self, other)
+
+    return method
+
+
+def _unary(name: str) -> Any:
+    def method(self: Any) -> Any:
+        return self._call(name)
+
+    return method
+
+
+for _name, _operation in BINARY.items():
+    setattr(Operators, f"__{_name}__", _binary(_operation))
+    setattr(Operators, f"__r{_name}__", _binary(_operation, reflected=True))
+for _name, _operation in COMPARISONS.items():
+    setattr(Operators, f"__{_name}__", _binary(_operation))
+for _name, _operation in UNARY.items():
+    setattr(Operators, f"__{_name}__", _unary(_operation))
+
+
+def _reduction(name: str) -> Any:
+    def method(self: Any, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Any:
+        import chunkwise
+
+        if options.pop("out", None) is not None:
+            raise TypeError("a lazy array cannot be written into an array with out=")
+        if "ddof" in options:
+            options["correction"] = options.pop("ddof")
+        return getattr(chunkwise, name)(self, axis=axis, keepdims=keepdims, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"As :func:`chunkwise.{name}`."
+    return method
+
+
+for _name in REDUCTIONS:
+    setattr(Operators, _name, _reduction(_name))
+
+
+def _mapped(name: str, operation: str) -> Any:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return self._call(operation, *args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"As :func:`chunkwise.{operation}`."
+    return method
+
+
+for _name, _operation in METHODS.items():
+    setattr(Operators, _name, _mapped(_name, _operation))
+for _name in PROPERTIES:
+    setattr(Operators, _name, property(_mapped(_name, _name)))

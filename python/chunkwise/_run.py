@@ -1,0 +1,119 @@
+"""Everything that runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import _chunkwise
+from ._array import Array
+from ._inputs import _url, zarr_url
+from ._spec import Spec, check_computing, current, watcher
+
+
+def _values(buffer: _chunkwise.Buffer, array: Array) -> np.ndarray[Any, Any]:
+    values = np.frombuffer(buffer, dtype=np.uint8)
+    return values[: array.nbytes].view(array.dtype).reshape(array.shape)
+
+
+def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    """The values of several arrays, computed in one run. What is no array of chunkwise is returned as it is."""
+    lazy = [a for a in arrays if isinstance(a, Array)]
+    found: list[np.ndarray[Any, Any]] = []
+    if lazy:
+        check_computing()
+        buffers = _chunkwise.compute([a._lazy for a in lazy], current(spec)._settings(), watcher())
+        found = [_values(b, a) for b, a in zip(buffers, lazy, strict=True)]
+    rest = iter(found)
+    return tuple(next(rest) if isinstance(a, Array) else a for a in arrays)
+
+
+def persist(*arrays: Array, spec: Spec | None = None) -> tuple[Array, ...]:
+    """The same arrays, computed in one run."""
+    from ._inputs import from_array
+
+    values = compute(*arrays, spec=spec)
+    return tuple(from_array(v, chunks=a.chunks)._like(a) for v, a in zip(values, arrays, strict=True))
+
+
+def _output(array: Array, url: Any, chunks: Any = None, attrs: dict[str, Any] | None = None) -> tuple[Any, str, list[int] | None, str]:
+    lengths = None
+    if chunks is not None:
+        from ._inputs import normalize_chunks
+
+        lengths = [max(max(c, default=1), 1) for c in normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)]
+    return array._lazy, _url(url), lengths, json.dumps(array.attrs if attrs is None else attrs)
+
+
+def to_zarr(
+    array: Array,
+    url: Any,
+    *,
+    chunks: Any = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    spec: Spec | None = None,
+) -> dict[str, Any]:
+    """Computes an array into a new Zarr array, with the coordinates of its dimensions beside it. Returns the run in numbers.
+
+    A run that was stopped goes on with ``resume=True``.
+    """
+    return _write([_output(array, url, chunks)], overwrite, resume, spec)
+
+
+def _write(outputs: list[tuple[Any, str, list[int] | None, str]], overwrite: bool, resume: bool, spec: Spec | None) -> dict[str, Any]:
+    check_computing()
+    report: dict[str, Any] = json.loads(_chunkwise.write(outputs, current(spec)._settings(), overwrite, resume, watcher()))
+    return report
+
+
+def store(
+    sources: Array | Iterable[Array],
+    targets: Any,
+    *,
+    regions: Any = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    spec: Spec | None = None,
+) -> None:
+    """Computes arrays in one run into targets: URLs of new Zarr arrays, or arrays of zarr-python that exist, or regions of those.
+
+    A region must hold whole chunks of its target, so that no other writer has a part of one.
+    """
+    arrays = [sources] if isinstance(sources, Array) else list(sources)
+    places = [targets] if isinstance(sources, Array) else list(targets)
+    spans = [regions] * len(arrays) if regions is None or isinstance(regions, tuple) else list(regions)
+    if not len(arrays) == len(places) == len(spans):
+        raise ValueError(f"{len(arrays)} arrays, {len(places)} targets and {len(spans)} regions")
+    new = [(a, p) for a, p in zip(arrays, places) if isinstance(p, str) or hasattr(p, "__fspath__")]
+    if len(new) == len(arrays):
+        if any(s is not None for s in spans):
+            raise ValueError("a region is one of an array that exists: give the array of zarr-python as the target")
+        _write([_output(a, p) for a, p in new], overwrite, resume, spec)
+        return
+    urls = [zarr_url(p) for p in places]
+    for place, url in zip(places, urls):
+        if url is None:
+            raise TypeError(f"arrays are stored into URLs and into Zarr arrays in folders, not into {type(place).__name__}")
+    check_computing()
+    into = [(a._lazy, str(url), _start(span, a, p)) for a, url, span, p in zip(arrays, urls, spans, places)]
+    _chunkwise.store(into, current(spec)._settings(), watcher())
+
+
+def _start(region: Any, array: Array, target: Any) -> list[int]:
+    """Where a region starts in its target."""
+    shape = tuple(target.shape)
+    entries = (slice(None),) * len(shape) if region is None else region if isinstance(region, tuple) else (region,)
+    entries = (*entries, *(slice(None),) * (len(shape) - len(entries)))
+    spans = [range(*s.indices(n)) for s, n in zip(entries, shape)]
+    if any(s.step != 1 for s in spans) or tuple(len(s) for s in spans) != array.shape:
+        raise ValueError(f"an array of shape {array.shape} does not fit the region {region} of an array of shape {shape}")
+    return [s.start for s in spans]
+
+
+def plan(*arrays: Array, spec: Spec | None = None) -> dict[str, Any]:
+    """The plan that arrays would be computed by: ``table`` for reading, ``stages``, ``tasks`` and ``projected_mem`` as numbers."""
+    return _chunkwise.plan([_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)], current(spec)._settings())

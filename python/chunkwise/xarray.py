@@ -1,0 +1,182 @@
+"""Chunkwise under xarray: ``xr.open_zarr(url, chunked_array_type="chunkwise", chunks={})``.
+
+xarray finds :class:`ChunkwiseManager` by its entry point. Zarr arrays in folders are read, decoded and sliced by the engine: xarray's lazy
+adapters around them are recognised, and become operations.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xarray.coding import common, variables
+from xarray.core import indexing
+from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
+
+from . import _run
+from ._array import USER_FUNCTIONS, Array, Chunks
+from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
+from ._namespace import call
+
+
+class _NotRecognised(Exception):
+    """A lazy adapter that the engine has no operation for."""
+
+
+def _scaled(x: Array, scale_factor: Any, add_offset: Any, dtype: Any) -> Array:
+    """As ``_scale_offset_decoding`` of xarray."""
+    x = x.astype(dtype)
+    # In NumPy these are in place: the dtype stays.
+    if scale_factor is not None:
+        x = call("multiply", x, float(scale_factor)).astype(dtype)
+    return x if add_offset is None else call("add", x, float(add_offset)).astype(dtype)
+
+
+def _masked(x: Array, encoded_fill_values: Iterable[Any], decoded_fill_value: Any, dtype: Any) -> Array:
+    """As ``_apply_mask`` of xarray: what is one of the values is missing."""
+    x = x.astype(dtype)
+    for fill in encoded_fill_values:
+        missing = call("isnan", x) if fill != fill else call("equal", x, np.asarray(fill).astype(x.dtype).item())
+        x = call("where", missing, np.asarray(decoded_fill_value).astype(x.dtype).item(), x)
+    return x
+
+
+def _known(func: Any) -> Callable[[Array], Array] | None:
+    """The operations that a function of xarray stands for."""
+    if isinstance(func, partial) and not func.args:
+        if func.func is variables._scale_offset_decoding:
+            return partial(_scaled, **func.keywords)
+        if func.func is variables._apply_mask:
+            return partial(_masked, **func.keywords)
+    return None
+
+
+def _indexed(x: Array, key: Any) -> Array:
+    if isinstance(key, indexing.VectorizedIndexer):
+        raise _NotRecognised
+    return x[tuple(key.tuple)]
+
+
+def unwrapped(data: Any) -> Array:
+    """The array that xarray's adapters make of a stored one."""
+    if isinstance(data, Array):
+        return data
+    if zarr_url(data) is not None:
+        # xarray aligns by its own labels and has its own attributes.
+        return Array(from_zarr(data)._lazy.bare())
+    if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray):
+        return unwrapped(data.array)
+    if isinstance(data, indexing.LazilyIndexedArray):
+        return _indexed(unwrapped(data.array), data.key)
+    if isinstance(data, common._ElementwiseFunctionArray):
+        known = _known(data.func)
+        if known is not None:
+            return known(unwrapped(data.array))
+    if isinstance(data, variables.NativeEndiannessArray):
+        return unwrapped(data.array)
+    if isinstance(data, variables.BoolTypeArray):
+        return unwrapped(data.array).astype(bool)
+    if type(data).__name__ == "ZarrArrayWrapper":
+        return unwrapped(data.get_array())
+    raise _NotRecognised
+
+
+class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, unused-ignore]
+    """What xarray asks of a library of chunked arrays."""
+
+    array_cls: type[Array]
+
+    def __init__(self) -> None:
+        self.array_cls = Array
+
+    def is_chunked_array(self, data: Any) -> bool:
+        return isinstance(data, Array)
+
+    def chunks(self, data: Array) -> Chunks:
+        return data.chunks
+
+    def normalize_chunks(
+        self,
+        chunks: Any,
+        shape: tuple[int, ...] | None = None,
+        limit: int | None = None,
+        dtype: Any = None,
+        previous_chunks: Any = None,
+    ) -> Chunks:
+        """For each axis the lengths of its chunks."""
+        if shape is None:
+            raise ValueError("the shape is needed")
+        return normalize_chunks(chunks, shape, dtype, limit=limit, previous=previous_chunks)
+
+    def get_auto_chunk_size(self) -> int:
+        """Bytes of a chunk where nothing is said."""
+        from ._inputs import AUTO
+
+        return AUTO
+
+    def from_array(self, data: Any, chunks: Any, **kwargs: Any) -> Array:
+        """An array that reads what xarray would read."""
+        try:
+            array = unwrapped(data)
+        except _NotRecognised:
+            return from_array(np.asarray(data) if hasattr(data, "get_duck_array") else data, chunks=chunks)
+        if array.dtype != data.dtype:
+            array = array.astype(data.dtype)
+        wanted = normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)
+        return array if wanted == array.chunks else array.rechunk(wanted)
+
+    def rechunk(self, data: Array, chunks: Any, **kwargs: Any) -> Array:
+        return data.rechunk(chunks)
+
+    def compute(self, *data: Any, **kwargs: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        return _run.compute(*data, spec=kwargs.get("spec"))
+
+    def persist(self, *data: Any, **kwargs: Any) -> tuple[Array, ...]:
+        return _run.persist(*data, spec=kwargs.get("spec"))
+
+    @property
+    def array_api(self) -> Any:
+        import chunkwise
+
+        return chunkwise
+
+    def reduction(self, arr: Array, func: Any, *args: Any, **kwargs: Any) -> Array:
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def scan(self, func: Any, *args: Any, **kwargs: Any) -> Array:
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def apply_gufunc(self, func: Any, signature: str, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def map_blocks(self, func: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Array:
+        """Functions of xarray that decode and encode; others do not run yet."""
+        known = _known(func)
+        if known is not None and len(args) == 1 and isinstance(args[0], Array):
+            return known(args[0])
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def blockwise(self, func: Any, out_ind: Iterable[Any], *args: Any, **kwargs: Any) -> Array:
+        raise NotImplementedError(USER_FUNCTIONS)
+
+    def shuffle(self, x: Array, indexer: list[list[int]], axis: int, chunks: Any) -> Array:
+        """The elements along an axis in another order, a chunk for each list."""
+        order = [operator.index(i) for group in indexer for i in group]
+        return x[(slice(None),) * axis + (order,)]
+
+    def unify_chunks(self, *args: Any, **kwargs: Any) -> tuple[dict[str, Any], list[Array]]:
+        """The arrays as they are: those of the engine need no common chunks."""
+        arrays, axes = list(args[::2]), list(args[1::2])
+        chunks = {name: c for a, names in zip(arrays, axes) if names is not None for name, c in zip(names, a.chunks)}
+        return chunks, arrays
+
+    def store(self, sources: Sequence[Array], targets: Sequence[Any], **kwargs: Any) -> Any:
+        """Computes arrays into Zarr arrays, all in one run."""
+        if not kwargs.get("compute", True):
+            raise NotImplementedError("to_zarr(compute=False) is not possible with chunkwise: there is nothing to compute later")
+        unwrapped_targets = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
+        _run.store(list(sources), unwrapped_targets, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
+        return None

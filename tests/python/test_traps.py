@@ -1,0 +1,100 @@
+"""Where xarray could load an array silently: it stays lazy, or there is an error."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import chunkwise as cw
+
+ERRORS = (NotImplementedError, TypeError, ValueError, AttributeError, ImportError, IndexError)
+TRAPS: dict[str, Callable[[xr.Dataset], Any]] = {
+    "map_blocks": lambda d: xr.map_blocks(lambda x: x, d.uwnd),
+    "ffill": lambda d: d.uwnd.ffill("time"),
+    "bfill": lambda d: d.uwnd.bfill("time"),
+    "interpolate_na": lambda d: d.uwnd.interpolate_na("time"),
+    "median": lambda d: d.uwnd.median("time"),
+    "quantile": lambda d: d.uwnd.quantile(0.5, "time"),
+    "rank": lambda d: d.uwnd.rank("time"),
+    "cumsum": lambda d: d.uwnd.cumsum("time"),
+    "rolling": lambda d: d.uwnd.rolling(time=3).mean(),
+    "apply_ufunc": lambda d: xr.apply_ufunc(np.median, d.uwnd, input_core_dims=[["time"]], kwargs={"axis": -1}),
+    "apply_ufunc parallelized": lambda d: xr.apply_ufunc(lambda x: x, d.uwnd, dask="parallelized"),
+    "sortby": lambda d: d.uwnd.sortby("lat", ascending=False),
+    "interp": lambda d: d.uwnd.interp(lat=[0.5, 1.5]),
+    "differentiate": lambda d: d.uwnd.differentiate("lat"),
+    "integrate": lambda d: d.uwnd.integrate("lat"),
+    "groupby first": lambda d: d.uwnd.groupby("time.month").first(),
+    "groupby map": lambda d: d.uwnd.groupby("time.month").map(lambda g: g - g.mean("time")),
+    "isin": lambda d: d.uwnd.isin([1.0, 2.0]),
+    "idxmax": lambda d: d.uwnd.idxmax("time"),
+    "histogram": lambda d: np.histogram(d.uwnd.data),
+    "vectorized index": lambda d: d.uwnd.isel(lat=xr.DataArray([1, 2], dims="z"), lon=xr.DataArray([3, 4], dims="z")),
+    "weighted sum": lambda d: d.uwnd.weighted(np.cos(np.deg2rad(d.lat))).sum("lat"),
+    "repr": lambda d: (repr(d), d._repr_html_()),
+    "copy": lambda d: d.copy(deep=True),
+    "broadcast_like": lambda d: d.uwnd.mean("time").broadcast_like(d.uwnd),
+    "nbytes": lambda d: d.nbytes,
+    "drop": lambda d: d.uwnd.drop_vars("time"),
+    "merge": lambda d: xr.merge([d[["uwnd"]], d[["vwnd"]]], join="exact"),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_nothing_is_loaded_silently(name: str, winds: str) -> None:
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
+    with cw.raise_if_computes():
+        try:
+            TRAPS[name](ds)
+        except cw.ComputeError:
+            pytest.fail(f"{name} loads")
+        except ERRORS as error:
+            assert str(error)
+
+
+def test_a_lazy_mask_is_refused_for_the_shape_depends_on_it(winds: str) -> None:
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
+    mask = ds.uwnd.isel(lat=0, lon=0, drop=True) > 0
+    with pytest.raises(TypeError, match="compute"):
+        ds.uwnd[mask]
+    chosen = ds.uwnd[mask.compute()]
+    assert isinstance(chosen.data, cw.Array) and chosen.sizes["time"] == int(mask.sum())
+
+
+def test_polyfit_computes_a_truth_and_is_refused(winds: str) -> None:
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
+    with pytest.raises(TypeError, match="would load"):
+        ds.uwnd.polyfit("time", 1)
+
+
+def test_copies_are_lazy(winds: str) -> None:
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
+    with cw.raise_if_computes():
+        assert isinstance(ds.copy(deep=True).uwnd.data, cw.Array)
+        assert isinstance(ds.uwnd.sortby("lat", ascending=False).data, cw.Array)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(ds.uwnd.data)
+
+
+def test_storing_later_is_refused(winds: str, tmp_path: Path) -> None:
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
+    with pytest.raises(NotImplementedError, match="compute=False"):
+        ds[["uwnd"]].to_zarr(tmp_path / "x.zarr", compute=False)
+
+
+def test_several_files(winds: str, tmp_path: Path) -> None:
+    whole = xr.open_zarr(winds, chunks=None)
+    for i in range(2):
+        whole.isel(time=slice(12 * i, 12 * i + 12)).drop_encoding().to_zarr(tmp_path / f"{i}.zarr")
+    paths = [str(tmp_path / f"{i}.zarr") for i in range(2)]
+    options: dict[str, Any] = {"engine": "zarr", "chunked_array_type": "chunkwise", "chunks": {}, "combine": "nested", "concat_dim": "time"}
+    with cw.raise_if_computes():
+        ds = xr.open_mfdataset(paths, **options)
+        mean = ds.uwnd.mean("time")
+    np.testing.assert_allclose(mean.compute(), whole.uwnd.isel(time=slice(0, 24)).mean("time"), rtol=1e-4, atol=1e-5)
