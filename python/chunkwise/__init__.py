@@ -11,6 +11,7 @@ import numpy as _np
 from . import _api, _chunkwise, _namespace
 from ._array import Array
 from ._errors import ComputeError, MemoryLimitError
+from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch

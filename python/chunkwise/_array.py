@@ -246,9 +246,17 @@ class Array(Operators):
             "arrays of chunkwise cannot be pickled: they may read values that this process has in memory; store them with to_zarr"
         )
 
-    def map_blocks(self, *args: Any, **kwargs: Any) -> Array:
-        """Functions of users do not run yet."""
-        raise NotImplementedError(USER_FUNCTIONS)
+    def map_blocks(self, func: Any, *args: Any, **options: Any) -> Array:
+        """The array of what a function returns for each block. See :func:`chunkwise.map_blocks`."""
+        from ._functions import map_blocks
+
+        return map_blocks(func, self, *args, **options)
+
+    def map_overlap(self, func: Any, **options: Any) -> Array:
+        """The array of what a function returns for each block with elements around it. See :func:`chunkwise.map_overlap`."""
+        from ._functions import map_overlap
+
+        return map_overlap(func, self, **options)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version is not None and api_version > "2025.12":
@@ -277,10 +285,6 @@ class Array(Operators):
         return array_html(self)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-#: What is said where a function of the user would have to run.
-USER_FUNCTIONS = "functions of Python do not run in chunkwise yet: write it with operations of chunkwise, which run in the engine, or compute the array first"
 
 
 def _entry(e: Any) -> Any:

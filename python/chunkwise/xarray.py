@@ -16,8 +16,8 @@ from xarray.coding import common, variables
 from xarray.core import indexing
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _run
-from ._array import USER_FUNCTIONS, Array, Chunks
+from . import _functions, _run
+from ._array import Array, Chunks
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
 from ._namespace import call
 
@@ -143,24 +143,33 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
         return chunkwise
 
-    def reduction(self, arr: Array, func: Any, *args: Any, **kwargs: Any) -> Array:
-        raise NotImplementedError(USER_FUNCTIONS)
+    def reduction(
+        self,
+        arr: Array,
+        func: Any,
+        combine_func: Any = None,
+        aggregate_func: Any = None,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+    ) -> Array:
+        return _functions.reduction(arr, func, aggregate_func or func, combine=combine_func, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def scan(self, func: Any, *args: Any, **kwargs: Any) -> Array:
-        raise NotImplementedError(USER_FUNCTIONS)
+        raise NotImplementedError("scans with functions of users: write it with operations of chunkwise, or compute the array first")
 
-    def apply_gufunc(self, func: Any, signature: str, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(USER_FUNCTIONS)
+    def apply_gufunc(self, func: Any, signature: str, *args: Any, vectorize: bool | None = None, **kwargs: Any) -> Any:
+        return _functions.apply_gufunc(func, signature, *args, vectorize=bool(vectorize), **kwargs)
 
     def map_blocks(self, func: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Array:
-        """Functions of xarray that decode and encode; others do not run yet."""
+        """Functions of xarray that decode and encode become operations; others run in processes."""
         known = _known(func)
         if known is not None and len(args) == 1 and isinstance(args[0], Array):
             return known(args[0])
-        raise NotImplementedError(USER_FUNCTIONS)
+        return _functions.map_blocks(func, *args, dtype=dtype, **kwargs)
 
-    def blockwise(self, func: Any, out_ind: Iterable[Any], *args: Any, **kwargs: Any) -> Array:
-        raise NotImplementedError(USER_FUNCTIONS)
+    def blockwise(self, func: Any, out_ind: Iterable[Any], *args: Any, token: Any = None, **kwargs: Any) -> Array:
+        return _functions.blockwise(func, tuple(out_ind), *args, **kwargs)
 
     def shuffle(self, x: Array, indexer: list[list[int]], axis: int, chunks: Any) -> Array:
         """The elements along an axis in another order, a chunk for each list."""

@@ -42,6 +42,13 @@ from ._api import (
 )
 from ._array import Array as Array
 from ._errors import ComputeError as ComputeError, MemoryLimitError as MemoryLimitError
+from ._functions import (
+    apply_gufunc as apply_gufunc,
+    blockwise as blockwise,
+    map_blocks as map_blocks,
+    map_overlap as map_overlap,
+    reduction as reduction,
+)
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch

@@ -207,6 +207,8 @@ def test_storage_options_are_of_a_spec() -> None:
 
 SCRIPT = """
 import signal, sys, threading, os, time
+# A shell that starts programs in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {package!r})
 import chunkwise as cw
 x = cw.random([8000, 1000], seed=1, chunks=[20, 1000])

@@ -171,11 +171,32 @@ def test_one_python_call_for_a_run_and_none_for_a_chunk(lazy: xr.Dataset, monkey
     assert lazy.uwnd.chunk(time=1).mean("time").compute().shape == (73, 144)
 
 
-def test_functions_of_users_say_that_they_do_not_run(lazy: xr.Dataset) -> None:
-    with pytest.raises((NotImplementedError, ValueError, TypeError)):
-        xr.apply_ufunc(lambda x: x, lazy.uwnd, dask="parallelized")
-    with pytest.raises(NotImplementedError, match="do not run"):
-        ChunkwiseManager().map_blocks(lambda x: x, lazy.uwnd.data)
+def test_functions_of_users(lazy: xr.Dataset, loaded: xr.Dataset) -> None:
+    def spread(a: Any, axis: int = -1) -> Any:
+        return a.max(axis) - a.min(axis)
+
+    u = lazy.uwnd.chunk(time=-1, lat=20)
+    made = xr.apply_ufunc(spread, u, input_core_dims=[["time"]], dask="parallelized", output_dtypes=["f4"])
+    assert isinstance(made.data, cw.Array)
+    check(made.compute(), xr.apply_ufunc(spread, loaded.uwnd, input_core_dims=[["time"]]))
+    check(
+        xr.apply_ufunc(np.hypot, lazy.uwnd, lazy.vwnd, dask="parallelized", output_dtypes=["f4"]).compute(), np.hypot(loaded.uwnd, loaded.vwnd)
+    )
+    check(xr.apply_ufunc(lambda x: x * 2, lazy.uwnd, dask="parallelized").compute(), loaded.uwnd * 2)
+    both = xr.apply_ufunc(
+        lambda a: (a.mean(-1), a.std(-1)),
+        u,
+        input_core_dims=[["time"]],
+        output_core_dims=[[], []],
+        dask="parallelized",
+        output_dtypes=["f4", "f4"],
+    )
+    check(both[1].compute(), loaded.uwnd.std("time"))
+    vectorised = xr.apply_ufunc(
+        np.ptp, u.isel(lon=slice(0, 4)), input_core_dims=[["time"]], vectorize=True, dask="parallelized", output_dtypes=["f4"]
+    )
+    few = loaded.uwnd.isel(lon=slice(0, 4))
+    check(vectorised.compute(), few.max("time") - few.min("time"))
 
 
 def test_chunk_and_persist(loaded: xr.Dataset) -> None:

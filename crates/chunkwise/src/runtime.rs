@@ -155,6 +155,16 @@ impl Runtime {
         &self.0.host.stores
     }
 
+    /// The same runtime with more functions of users: by name, version and function. Everything else is shared with this one.
+    pub fn with_functions(&self, more: impl IntoIterator<Item = (String, String, Arc<dyn Function>)>) -> Runtime {
+        let Inner { host, observer } = &*self.0;
+        let mut host = host.clone();
+        for (name, version, function) in more {
+            host.functions.insert(name, version, function);
+        }
+        Runtime(Arc::new(Inner { host, observer: observer.clone() }))
+    }
+
     /// Its stores, worker program and functions, as executors and workers take them.
     pub fn host(&self) -> &Host {
         &self.0.host

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use std::sync::Arc;
 
-/// A lazy array of the engine: an expression, and the stores in memory that it reads.
+/// A lazy array of the engine: an expression, and what it needs: the values in memory that it reads, and the functions that it calls.
 #[pyclass(frozen, module = "chunkwise._chunkwise")]
 #[derive(Clone)]
 pub struct Lazy {
@@ -20,7 +20,7 @@ pub struct Lazy {
 }
 
 impl Lazy {
-    /// Of the stores each is held once.
+    /// Everything is held once.
     pub fn new(array: Array, mut held: Vec<Arc<Held>>) -> Lazy {
         held.sort_by_key(Arc::as_ptr);
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));

@@ -1,5 +1,6 @@
 //! Results that Python reads where they are.
 
+use chunkwise::kernels::Block;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -46,5 +47,37 @@ impl Buffer {
         // SAFETY: Python gives a valid view; the bytes live as long as the object, of which the view holds a reference.
         let failed = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), bytes.cast::<c_void>(), len, 0, flags) };
         if failed == 0 { Ok(()) } else { Err(PyBufferError::new_err("the buffer cannot be given in this form")) }
+    }
+}
+
+/// A block of the engine that Python reads where it is.
+#[pyclass(frozen, module = "chunkwise._chunkwise")]
+pub struct View(Block);
+
+impl View {
+    /// The elements in C order; they are copied only if they lie in another order.
+    pub fn of(block: &Block) -> View {
+        View(block.contiguous())
+    }
+}
+
+#[pymethods]
+impl View {
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.0.dtype().name()
+    }
+
+    #[getter]
+    fn shape(&self) -> Vec<u64> {
+        self.0.shape()
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let bytes = slf.get().0.as_bytes().ok_or_else(|| PyBufferError::new_err("the block is not contiguous"))?;
+        let (at, len) = (bytes.as_ptr().cast_mut().cast::<c_void>(), bytes.len() as ffi::Py_ssize_t);
+        // SAFETY: Python gives a valid view. The block lives as long as the object, of which the view holds a reference, and it is read-only.
+        let failed = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), at, len, 1, flags) };
+        if failed == 0 { Ok(()) } else { Err(PyBufferError::new_err("the block can only be read")) }
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of the engine as exceptions that users of NumPy, Zarr and xarray expect.
 
+use chunkwise::kernels::KernelError;
 use chunkwise::storage::StorageError;
 use chunkwise::task::TaskError;
 use chunkwise::{Error, PlannerError, executor::RunError};
@@ -98,6 +99,7 @@ fn exception(py: Python<'_>, e: &Error) -> PyErr {
         Error::Run(RunError::OutputExists { .. }) => PyFileExistsError::new_err(in_python(&text)),
         Error::Run(RunError::Task { source, .. }) => match source.as_ref() {
             TaskError::Storage { source, .. } | TaskError::Open { source, .. } => storage(source).replaced(py, in_python(&text)),
+            TaskError::Kernel { source: KernelError::Function { .. }, .. } => PyValueError::new_err(in_python(&text)),
             _ => PyRuntimeError::new_err(in_python(&text)),
         },
         Error::Task(TaskError::Storage { source, .. } | TaskError::Open { source, .. }) => storage(source).replaced(py, text),

@@ -6,6 +6,7 @@
 mod array;
 mod buffer;
 mod errors;
+mod function;
 mod memory;
 mod run;
 mod runtime;
@@ -21,9 +22,14 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<array::Lazy>()?;
     m.add_class::<buffer::Buffer>()?;
+    m.add_class::<buffer::View>()?;
+    m.add_class::<function::Function>()?;
     m.add_class::<run::Settings>()?;
     m.add_class::<runtime::Runtime>()?;
     m.add_function(wrap_pyfunction!(array::open, m)?)?;
+    m.add_function(wrap_pyfunction!(function::blockwise, m)?)?;
+    m.add_function(wrap_pyfunction!(function::map_overlap, m)?)?;
+    m.add_function(wrap_pyfunction!(function::reduce, m)?)?;
     m.add_function(wrap_pyfunction!(memory::held, m)?)?;
     m.add_function(wrap_pyfunction!(table::functions, m)?)?;
     m.add_function(wrap_pyfunction!(table::call, m)?)?;

@@ -2,6 +2,7 @@
 
 use crate::array::Lazy;
 use crate::errors::Failure;
+use crate::function::Called;
 use crate::runtime::Runtime;
 use chunkwise::storage::{ArrayIo, CodecChoice, Elements, Location, NewArray, Stores, new_meta, publish_array};
 use chunkwise::types::{MAX_RANK, Region, Scalar};
@@ -12,14 +13,19 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What arrays need for as long as there are any.
+pub enum Held {
+    Values(Values),
+    Function(Called),
+}
+
 /// A store that is deleted when no array reads it any more.
-#[derive(Debug)]
-pub struct Held {
+pub struct Values {
     stores: Stores,
     location: Location,
 }
 
-impl Drop for Held {
+impl Drop for Values {
     fn drop(&mut self) {
         // Nobody could be told. What is left is in a folder of temporary files, or goes with the process.
         let _ = self.stores.open(&self.location).and_then(|s| s.delete_prefix(""));
@@ -53,7 +59,7 @@ pub fn held(
     let values = unsafe { std::slice::from_raw_parts(data.buf_ptr().cast::<u8>(), data.len_bytes()) };
     let location = fresh(folder, "array").map_err(Failure::from)?;
     let stores = runtime.stores();
-    let held = Held { stores: stores.clone(), location: location.clone() };
+    let held = Values { stores: stores.clone(), location: location.clone() };
     let made = py.detach(|| -> Result<_, Error> {
         let zero = if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
         let new = NewArray {
@@ -77,5 +83,5 @@ pub fn held(
         publish_array(stores, &location, &meta)?;
         runtime.engine().array(location.as_str(), None)
     });
-    Ok(Lazy::new(made.map_err(Failure::from)?, vec![Arc::new(held)]))
+    Ok(Lazy::new(made.map_err(Failure::from)?, vec![Arc::new(Held::Values(held))]))
 }

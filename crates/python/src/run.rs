@@ -3,16 +3,18 @@
 use crate::array::Lazy;
 use crate::buffer::Buffer;
 use crate::errors::Failure;
-use crate::memory::fresh;
+use crate::function::Calls;
+use crate::memory::{Held, fresh};
 use crate::runtime::Runtime;
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
 use chunkwise::types::{Region, volume};
 use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session, plan::Plan};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -73,7 +75,39 @@ impl Settings {
     }
 
     /// Runs a plan. Meanwhile this thread waits with Python's lock released; it hands events to `watch` and notices Ctrl-C.
-    pub fn run(&self, py: Python<'_>, plan: Plan, options: &RunOptions, watch: Option<&Bound<'_, PyAny>>) -> Result<Report, Failure> {
+    pub fn run(
+        &self,
+        py: Python<'_>,
+        plan: Plan,
+        held: &[Arc<Held>],
+        options: &RunOptions,
+        watch: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Report, Failure> {
+        let calls = Calls::of(held);
+        if !matches!(self.executor, Choice::Threads) && !calls.is_empty() {
+            let message = "functions of Python run with the executor 'threads' only; each runs in worker processes of this machine";
+            return Err(PyNotImplementedError::new_err(message).into());
+        }
+        let runtime = self.runtime.engine().with_functions(calls.registered());
+        calls.begin(py)?;
+        let report = self.run_in(&runtime, py, plan, &calls, options, watch);
+        calls.end(py)?;
+        // What the user's own function raised says more than the task that failed with it.
+        match (report, calls.raised()) {
+            (Err(Failure::Engine(_)), Some(e)) => Err(e.into()),
+            (report, _) => report,
+        }
+    }
+
+    fn run_in(
+        &self,
+        runtime: &chunkwise::Runtime,
+        py: Python<'_>,
+        plan: Plan,
+        calls: &Calls,
+        options: &RunOptions,
+        watch: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Report, Failure> {
         // Freed memory would count against the budget, which is for the whole process.
         chunkwise::limit_allocator();
         let cancel = AtomicBool::new(false);
@@ -88,7 +122,7 @@ impl Settings {
                         let _ = send.send(e.clone());
                     }
                 };
-                self.runtime.engine().run_on(&self.executor, plan, None, options, cancelled, &mut events)
+                runtime.run_on(&self.executor, plan, None, options, cancelled, &mut events)
             });
             let mut stopped: Option<PyErr> = None;
             let mut receive = receive;
@@ -102,9 +136,12 @@ impl Settings {
                     (Ok(e), Some(watch)) if stopped.is_none() => tell(py, watch, e),
                     _ => Ok(()),
                 };
-                if let Err(e) = said.and_then(|()| py.check_signals()) {
-                    stopped.get_or_insert(e);
+                if let Err(e) = said.and_then(|()| py.check_signals())
+                    && stopped.replace(e).is_none()
+                {
                     cancel.store(true, Ordering::SeqCst);
+                    // If that fails, the calls end by themselves, and the run with them.
+                    let _ = calls.stop(py);
                 }
                 if matches!(event, Err(RecvTimeoutError::Disconnected)) {
                     break;
@@ -118,6 +155,11 @@ impl Settings {
             }
         })
     }
+}
+
+/// All that arrays need.
+pub fn held(lazy: &[Lazy]) -> Vec<Arc<Held>> {
+    lazy.iter().flat_map(|l| l.held.iter().cloned()).collect()
 }
 
 /// A report as JSON.
@@ -187,10 +229,11 @@ pub fn compute(
     settings: &Settings,
     watch: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Buffer>> {
-    Ok(computed(py, arrays.iter().map(|a| &a.get().array).collect(), settings, watch)?)
+    Ok(computed(py, &arrays.iter().map(|a| a.get().clone()).collect::<Vec<_>>(), settings, watch)?)
 }
 
-fn computed(py: Python<'_>, arrays: Vec<&Array>, settings: &Settings, watch: Option<&Bound<'_, PyAny>>) -> Result<Vec<Buffer>, Failure> {
+fn computed(py: Python<'_>, lazy: &[Lazy], settings: &Settings, watch: Option<&Bound<'_, PyAny>>) -> Result<Vec<Buffer>, Failure> {
+    let arrays: Vec<&Array> = lazy.iter().map(|l| &l.array).collect();
     // In memory there are the results as they are stored beside what tasks use, and in the end beside the values themselves.
     let bytes = arrays.iter().fold(0u64, |sum, a| sum.saturating_add(volume(a.shape()).saturating_mul(a.dtype().size())));
     // Other processes do not see what is in the memory of this one.
@@ -209,7 +252,7 @@ fn computed(py: Python<'_>, arrays: Vec<&Array>, settings: &Settings, watch: Opt
     };
     let (plan, run_dir) = py.detach(|| attempt(settings).map_err(|e| with_enough(settings, e, &attempt)))?;
     let swept = Swept { stores: settings.stores().clone(), places: places.iter().cloned().chain([run_dir]).collect() };
-    settings.run(py, plan, &RunOptions::default(), watch)?;
+    settings.run(py, plan, &held(lazy), &RunOptions::default(), watch)?;
     let buffers = py.detach(|| {
         let read = |at: &Location| -> Result<Buffer, Error> {
             let meta = open_array(settings.stores(), at)?;
@@ -253,7 +296,8 @@ pub fn write(
 ) -> PyResult<String> {
     let plan = planned(py, &outputs, settings)?;
     let options = RunOptions { overwrite, resume, ..RunOptions::default() };
-    Ok(settings.run(py, plan, &options, watch)?)
+    let lazy: Vec<Lazy> = outputs.iter().map(|(a, ..)| a.get().clone()).collect();
+    Ok(settings.run(py, plan, &held(&lazy), &options, watch)?)
 }
 
 /// The plan of outputs: a table for reading, and in numbers the tasks and the largest projected memory.

@@ -2,14 +2,15 @@
 
 use crate::array::Lazy;
 use crate::errors::Failure;
-use crate::memory::fresh;
-use crate::run::{Settings, Swept};
+use crate::memory::{Held, fresh};
+use crate::run::{Settings, Swept, held};
 use chunkwise::executor::RunOptions;
 use chunkwise::plan::Codec;
 use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, Stores, open_array};
 use chunkwise::types::{AxisChunks, Region, volume};
 use chunkwise::{Array, Error, Request};
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// A region of an array that exists, and what is to be there.
 struct Target {
@@ -55,13 +56,15 @@ pub fn store(
     settings: &Settings,
     watch: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let lazy: Vec<Lazy> = outputs.iter().map(|(a, ..)| a.get().clone()).collect();
     let outputs: Vec<(Array, String, Vec<u64>)> = outputs.into_iter().map(|(a, url, start)| (a.get().array.clone(), url, start)).collect();
-    Ok(stored(py, &outputs, settings, watch)?)
+    Ok(stored(py, &outputs, &held(&lazy), settings, watch)?)
 }
 
 fn stored(
     py: Python<'_>,
     outputs: &[(Array, String, Vec<u64>)],
+    held: &[Arc<Held>],
     settings: &Settings,
     watch: Option<&Bound<'_, PyAny>>,
 ) -> Result<(), Failure> {
@@ -88,7 +91,7 @@ fn stored(
         let swept = Swept { stores: settings.stores().clone(), places };
         Ok((targets, plan, swept))
     })?;
-    settings.run(py, plan, &RunOptions::default(), watch)?;
+    settings.run(py, plan, held, &RunOptions::default(), watch)?;
     for target in &targets {
         copied(py, settings.stores(), target)?;
     }

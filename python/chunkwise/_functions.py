@@ -1,0 +1,438 @@
+"""Functions of users on the blocks of arrays.
+
+They run in processes of their own, which are held to the memory and the time that a call says.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from . import _chunkwise
+from ._array import Array
+from ._namespace import dtype_name
+
+#: Options that every function here has, and what they mean.
+_OPTIONS = ("dtype", "memory", "timeout", "name")
+
+
+def _bytes(memory: int | str | None, blocks: int) -> tuple[int, bool]:
+    """Bytes that a call may allocate, and whether the user said so. Otherwise it is four times the blocks, and at least 64 MB."""
+    if memory is None:
+        return max(4 * blocks, 64_000_000), False
+    return (memory if isinstance(memory, int) else _chunkwise.parse_bytes(memory)), True
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def _takes(function: Any, name: str) -> bool:
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _inferred(function: Any, args: list[tuple[int, Any]], inputs: Sequence[tuple[Array, Any]], kwargs: dict[str, Any], several: bool) -> Any:
+    """The dtypes of what a function returns of blocks with one element."""
+    ones = [np.ones((1,) * a.ndim, a.dtype) for a, _ in inputs]
+    given = [ones[i] if i >= 0 else constant for i, constant in args]
+    try:
+        with np.errstate(all="ignore"):
+            made = function(*given, **kwargs)
+    except Exception as e:
+        raise ValueError(
+            f"the dtype of {_name_of(function)!r} is not known: called with blocks of one element it raised {type(e).__name__}: {e}; give dtype="
+        ) from e
+    return [np.asarray(a).dtype for a in made] if several else [np.asarray(made).dtype]
+
+
+def _function(
+    function: Any,
+    args: list[tuple[int, Any]],
+    kwargs: dict[str, Any],
+    dtypes: Sequence[Any],
+    several: bool,
+    blocks: int,
+    options: Mapping[str, Any],
+) -> _chunkwise.Function:
+    """A function with its arguments and its limits, as the engine calls it. ``blocks`` are the bytes of its blocks."""
+    from ._workers import BASE, Caller, dumped, version_of
+
+    name = options.get("name") or _name_of(function)
+    about = {
+        "function": function,
+        "args": args,
+        "kwargs": {k: v for k, v in kwargs.items() if k not in ("block_id", "block_info")},
+        "block_id": "block_id" in kwargs,
+        "block_info": "block_info" in kwargs,
+        "several": several,
+        "dtypes": [np.dtype(d) for d in dtypes],
+    }
+    blob = dumped(about)
+    memory, declared = _bytes(options.get("memory"), blocks)
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    caller = Caller(name, blob, file, memory, declared, options.get("timeout"))
+    # Beside what the function allocates there are its process, and its blocks in shared memory.
+    return _chunkwise.Function(name, version_of(blob), memory + blocks + BASE, caller)
+
+
+def _block_bytes(array: Array, labels: Sequence[int], kept: set[int]) -> int:
+    """Bytes of the largest block of an input: axes that no output has are taken as a whole."""
+    lengths = [max(c, default=0) if label in kept else n for c, n, label in zip(array.chunks, array.shape, labels)]
+    return prod(lengths) * array.itemsize
+
+
+def _calls(
+    function: Any,
+    args: list[tuple[int, Any]],
+    kwargs: dict[str, Any],
+    inputs: list[tuple[Array, list[int]]],
+    outputs: list[tuple[list[int], dict[int, list[int]]]],
+    several: bool,
+    options: Mapping[str, Any],
+) -> list[Array]:
+    if not inputs:
+        raise ValueError(f"{_name_of(function)!r} needs at least one array of chunkwise")
+    dtypes = options.get("dtype")
+    if dtypes is None:
+        first = dict.fromkeys(("block_id",), (0,) * len(outputs[0][0])) if "block_id" in kwargs else {}
+        dtypes = _inferred(function, args, inputs, {**kwargs, **first}, several)
+    elif not several or not isinstance(dtypes, (list, tuple)):
+        dtypes = [dtypes] * len(outputs)
+    names = [dtype_name(d) for d in dtypes]
+    lengths: dict[int, int] = {}
+    for array, labels in inputs:
+        for label, chunks in zip(labels, array.chunks):
+            lengths[label] = max(lengths.get(label, 0), max(chunks, default=0))
+    blocks = sum(_block_bytes(a, labels, {label for out, _ in outputs for label in out}) for a, labels in inputs)
+    for (out, given), name in zip(outputs, names):
+        lengths.update({k: max(lens, default=0) for k, lens in given.items()})
+        blocks += prod(lengths[k] for k in out) * np.dtype(name).itemsize
+    called = _function(function, args, kwargs, names, several, blocks, options)
+    wanted = [(labels, name, chunks) for (labels, chunks), name in zip(outputs, names)]
+    return [Array(lazy) for lazy in _chunkwise.blockwise(called, wanted, [(a._lazy, labels) for a, labels in inputs])]
+
+
+def _given(args: Sequence[Any]) -> tuple[list[Array], list[tuple[int, Any]]]:
+    """The arrays among arguments, and for each argument the number of its array, or -1 and what it is."""
+    arrays: list[Array] = []
+    places: list[tuple[int, Any]] = []
+    for a in args:
+        if isinstance(a, Array):
+            places.append((len(arrays), None))
+            arrays.append(a)
+        else:
+            places.append((-1, a))
+    return arrays, places
+
+
+def _checked(kwargs: dict[str, Any]) -> None:
+    for name, value in kwargs.items():
+        if isinstance(value, Array):
+            raise TypeError(f"{name}= is a lazy array: give it as a positional argument, so that the function gets blocks of it, or compute() it")
+
+
+def map_blocks(
+    func: Callable[..., Any],
+    *args: Any,
+    dtype: Any = None,
+    chunks: Any = None,
+    drop_axis: int | Sequence[int] | None = None,
+    new_axis: int | Sequence[int] | None = None,
+    memory: int | str | None = None,
+    timeout: float | None = None,
+    name: str | None = None,
+    meta: Any = None,
+    **kwargs: Any,
+) -> Array:
+    """The array of what a function returns for each block.
+
+    The function gets a block of each array, at the same place, as values of NumPy that it must not change, and the other arguments as they are. It may take
+    ``block_id``, the number of the block on each axis, and ``block_info``. Arrays of fewer axes, and axes of length 1, are broadcast.
+
+    ``dtype`` is that of the result; without it, the function is called with blocks of one element to see. ``drop_axis`` are axes that the result
+    lacks: a block has all of them. ``new_axis`` are axes that it has besides, and ``chunks`` the lengths of its blocks where they are not those of the
+    first array.
+
+    ``memory`` is what one call may allocate besides its blocks, as ``"300MB"``. It counts in the budget, and a call that takes more is
+    ended with :class:`MemoryLimitError`. Without it, it is four times the blocks, and at least 64 MB. A call that takes longer than ``timeout`` seconds is ended with ``TimeoutError``.
+
+    >>> import chunkwise as cw, numpy as np
+    >>> x = cw.from_array(np.arange(6.0), chunks=2)
+    >>> cw.map_blocks(lambda block: block - block.mean(), x).compute()
+    array([-0.5,  0.5, -0.5,  0.5, -0.5,  0.5])
+    """
+    arrays, places = _given(args)
+    _checked(kwargs)
+    for special in ("block_id", "block_info"):
+        if special not in kwargs and _takes(func, special):
+            kwargs[special] = None
+    rank = max((a.ndim for a in arrays), default=0)
+    inputs = [(a, list(range(rank - a.ndim, rank))) for a in arrays]
+    labels = list(range(rank))
+    for axis in sorted(_axes(drop_axis, rank), reverse=True):
+        del labels[axis]
+    new = _axes(new_axis, len(labels) + len(_axes(new_axis, None)))
+    for k, axis in enumerate(sorted(new)):
+        labels.insert(axis, rank + k)
+    given: dict[int, list[int]] = {rank + k: [1] for k in range(len(new))}
+    if chunks is not None:
+        known = {label: c for a, own in inputs for label, c in zip(own, a.chunks) if len(c) > 1 or label not in given}
+        chunks = (chunks,) * len(labels) if isinstance(chunks, int) else tuple(chunks)
+        if len(chunks) != len(labels):
+            raise ValueError(f"chunks has {len(chunks)} entries for {len(labels)} axes")
+        for label, c in zip(labels, chunks):
+            given[label] = [operator.index(c)] * len(known.get(label, (0,))) if not isinstance(c, (tuple, list)) else [operator.index(n) for n in c]
+    if meta is not None and dtype is None:
+        dtype = meta.dtype
+    options = {"dtype": dtype, "memory": memory, "timeout": timeout, "name": name}
+    return _calls(func, places, kwargs, inputs, [(labels, given)], False, options)[0]
+
+
+def _axes(axes: Any, rank: int | None) -> list[int]:
+    listed = [] if axes is None else [operator.index(a) for a in np.atleast_1d(axes)]
+    if rank is None:
+        return listed
+    for a in listed:
+        if not -rank <= a < rank:
+            raise IndexError(f"axis {a} is out of bounds for an array with {rank} axes")
+    return [a % rank for a in listed]
+
+
+def blockwise(
+    func: Callable[..., Any],
+    out_ind: Sequence[Any],
+    *args: Any,
+    dtype: Any = None,
+    new_axes: Mapping[Any, Any] | None = None,
+    adjust_chunks: Mapping[Any, Any] | None = None,
+    memory: int | str | None = None,
+    timeout: float | None = None,
+    name: str | None = None,
+    meta: Any = None,
+    concatenate: bool | None = None,
+    align_arrays: bool = True,
+    **kwargs: Any,
+) -> Array:
+    """The array of what a function returns for each block, with a label for each axis: ``blockwise(f, "ij", a, "ik", b, "kj")``.
+
+    Arguments follow in pairs, an array and the labels of its axes; ``None`` instead of labels gives a value as it is. Axes with labels that the result lacks are
+    taken as a whole. ``new_axes`` has the lengths of axes that only the result has, ``adjust_chunks`` the lengths of its blocks where these differ.
+    For the other options see :func:`map_blocks`.
+    """
+    _checked(kwargs)
+    numbers: dict[Any, int] = {}
+
+    def number(label: Any) -> int:
+        return numbers.setdefault(label, len(numbers))
+
+    labels = [number(label) for label in out_ind]
+    inputs: list[tuple[Array, list[int]]] = []
+    places: list[tuple[int, Any]] = []
+    for value, own in zip(args[::2], args[1::2], strict=True):
+        if own is None:
+            places.append((-1, value))
+            continue
+        if not isinstance(value, Array):
+            from ._inputs import from_array
+
+            value = from_array(value)
+        if len(own) != value.ndim:
+            raise ValueError(f"{len(own)} labels for an array with {value.ndim} axes")
+        places.append((len(inputs), None))
+        inputs.append((value, [number(label) for label in own]))
+    chunks: dict[int, list[int]] = {}
+    for label, length in (new_axes or {}).items():
+        chunks[number(label)] = [operator.index(n) for n in length] if isinstance(length, (tuple, list)) else [operator.index(length)]
+    for label, new in (adjust_chunks or {}).items():
+        old = next(c for a, own in inputs for c, k in zip(a.chunks, own) if k == number(label))
+        if callable(new):
+            chunks[number(label)] = [operator.index(new(n)) for n in old]
+        else:
+            chunks[number(label)] = [operator.index(n) for n in (new if isinstance(new, (tuple, list)) else [new] * len(old))]
+    if meta is not None and dtype is None:
+        dtype = meta.dtype
+    options = {"dtype": dtype, "memory": memory, "timeout": timeout, "name": name}
+    return _calls(func, places, kwargs, inputs, [(labels, chunks)], False, options)[0]
+
+
+_SIGNATURE = re.compile(r"^\s*(\([^()]*\)\s*(,\s*\([^()]*\)\s*)*)?->\s*(\([^()]*\)\s*(,\s*\([^()]*\)\s*)*),?\s*$")
+
+
+def _signature(text: str) -> tuple[list[list[str]], list[list[str]], bool]:
+    """The core dimensions of inputs and outputs, and whether there are several outputs: as NumPy's generalised ufuncs."""
+    if not _SIGNATURE.match(text):
+        raise ValueError(f"{text!r} is no signature, such as '(i),(i)->()'")
+    before, after = text.split("->")
+
+    def groups(part: str) -> list[list[str]]:
+        return [[d.strip() for d in g.split(",") if d.strip()] for g in re.findall(r"\(([^()]*)\)", part)]
+
+    return groups(before), groups(after), len(groups(after)) > 1 or after.rstrip().endswith(",")
+
+
+def apply_gufunc(
+    func: Callable[..., Any],
+    signature: str,
+    *args: Any,
+    axes: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
+    output_dtypes: Any = None,
+    output_sizes: Mapping[str, int] | None = None,
+    vectorize: bool = False,
+    allow_rechunk: bool = False,
+    memory: int | str | None = None,
+    timeout: float | None = None,
+    meta: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """What a generalised ufunc makes of arrays: ``apply_gufunc(f, "(i)->()", x)``.
+
+    The core dimensions are the last axes of the blocks that the function gets and returns, and a block has all of each. The other
+    axes are broadcast. Core dimensions that have several chunks are refused unless ``allow_rechunk=True``. ``output_sizes`` has the lengths of new ones. For
+    ``memory`` and ``timeout`` see :func:`map_blocks`.
+    """
+    if axes is not None or axis is not None or keepdims:
+        raise NotImplementedError("axes=, axis= and keepdims= of apply_gufunc: move the core dimensions to the end with moveaxis()")
+    _checked(kwargs)
+    before, after, several = _signature(signature)
+    if len(before) != len(args):
+        raise ValueError(f"the signature {signature!r} has {len(before)} inputs, and {len(args)} are given")
+    if vectorize:
+        func = np.vectorize(func, signature=signature, otypes=_otypes(output_dtypes, len(after)))
+    numbers = {d: 1000 + k for k, d in enumerate(dict.fromkeys(d for core in [*before, *after] for d in core))}
+    arrays: list[tuple[Array, list[str]]] = []
+    places: list[tuple[int, Any]] = []
+    for value, core in zip(args, before):
+        if not isinstance(value, Array) and not (core or np.ndim(value)):
+            places.append((-1, value))
+            continue
+        if not isinstance(value, Array):
+            from ._inputs import from_array
+
+            value = from_array(np.asarray(value), chunks=-1)
+        if value.ndim < len(core):
+            raise ValueError(f"an array with {value.ndim} axes has not the core dimensions {core}")
+        whole = {value.ndim - len(core) + k: -1 for k in range(len(core))}
+        if any(value.numblocks[a] > 1 for a in whole):
+            if not allow_rechunk:
+                raise ValueError(f"the core dimensions {core} have several chunks; rechunk them to one, or give allow_rechunk=True")
+            value = value.rechunk(whole)
+        places.append((len(arrays), None))
+        arrays.append((value, core))
+    loops = [a.ndim - len(core) for a, core in arrays]
+    rank = max(loops, default=0)
+    inputs = [(a, [*range(rank - n, rank), *(numbers[d] for d in core)]) for (a, core), n in zip(arrays, loops)]
+    known = {d: a.shape[a.ndim - len(core) + k] for a, core in arrays for k, d in enumerate(core)}
+    sizes = {**known, **(output_sizes or {})}
+    outputs = []
+    for core in after:
+        if missing := [d for d in core if d not in sizes]:
+            raise ValueError(f"output_sizes must have the length of {missing[0]!r}")
+        outputs.append(([*range(rank), *(numbers[d] for d in core)], {numbers[d]: [sizes[d]] for d in core}))
+    if output_dtypes is None and meta is not None:
+        output_dtypes = [m.dtype for m in meta] if isinstance(meta, (tuple, list)) else meta.dtype
+    if isinstance(output_dtypes, (list, tuple)) and not several:
+        (output_dtypes,) = output_dtypes
+    options = {"dtype": output_dtypes, "memory": memory, "timeout": timeout}
+    made = _calls(func, places, kwargs, inputs, outputs, several, options)
+    return tuple(made) if several else made[0]
+
+
+def _otypes(dtypes: Any, n: int) -> list[Any] | None:
+    if dtypes is None:
+        return None
+    return list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes] * n
+
+
+#: Boundaries by the names of Dask, and what pads there.
+_BOUNDARIES = {"reflect": "symmetric", "nearest": "edge", "periodic": "wrap"}
+
+
+def map_overlap(
+    func: Callable[..., Any],
+    x: Array,
+    *,
+    depth: Any,
+    boundary: Any = None,
+    dtype: Any = None,
+    memory: int | str | None = None,
+    timeout: float | None = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Array:
+    """The array of what a function returns for each block with ``depth`` elements around it on each axis.
+
+    The function returns a block of the same shape, of which the middle is kept. ``depth`` is a number, one for each axis, or a dictionary by axis. ``boundary``
+    says what lies beyond the ends: ``"reflect"``, ``"nearest"``, ``"periodic"`` or a number; with ``None``, blocks at the ends have less
+    around them. For the other options see :func:`map_blocks`.
+    """
+    _checked(kwargs)
+    by_axis = depth if isinstance(depth, dict) else dict(enumerate(depth)) if isinstance(depth, (tuple, list)) else dict.fromkeys(range(x.ndim), depth)
+    depths = [operator.index(by_axis.get(i, 0)) for i in range(x.ndim)]
+    mode, fill = None, 0.0
+    if isinstance(boundary, str) and boundary != "none":
+        if boundary not in _BOUNDARIES:
+            raise ValueError(f"boundary is one of {sorted(_BOUNDARIES)}, a number or None, not {boundary!r}")
+        mode = _BOUNDARIES[boundary]
+    elif boundary is not None and boundary != "none":
+        mode, fill = "constant", float(boundary)
+    places: list[tuple[int, Any]] = [(0, None)]
+    if dtype is None:
+        (dtype,) = _inferred(func, places, [(x, None)], kwargs, False)
+    lengths = [max(c, default=0) + 2 * d for c, d in zip(x.chunks, depths)]
+    blocks = prod(lengths) * (x.itemsize + np.dtype(dtype).itemsize)
+    options = {"memory": memory, "timeout": timeout, "name": name}
+    called = _function(func, places, kwargs, [dtype], False, blocks, options)
+    return Array(_chunkwise.map_overlap(called, x._lazy, depths, dtype_name(dtype), mode, fill))
+
+
+def reduction(
+    x: Array,
+    chunk: Callable[..., Any],
+    aggregate: Callable[..., Any],
+    *,
+    combine: Callable[..., Any] | None = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    split_every: int = 8,
+    memory: int | str | None = None,
+    timeout: float | None = None,
+    **kwargs: Any,
+) -> Array:
+    """A reduction with functions of the user, as a tree: ``chunk`` of each block, ``combine`` of partial results, ``aggregate`` of the last ones.
+
+    Each is called with ``axis=`` and ``keepdims=True``, and returns an array with length 1 on these axes. ``combine`` is ``aggregate`` if it is not given, and then must have a
+    result of the dtype of what it gets. ``split_every`` partial results are combined at once on each axis. For the other options see
+    :func:`map_blocks`.
+    """
+    _checked(kwargs)
+    axes = tuple(_axes(axis, x.ndim)) if axis is not None else tuple(range(x.ndim))
+    own = {**kwargs, "axis": axes, "keepdims": True}
+    place: list[tuple[int, Any]] = [(0, None)]
+    (partial,) = _inferred(chunk, place, [(x, None)], own, False)
+    if dtype is None:
+        from ._api import empty
+
+        (dtype,) = _inferred(aggregate, place, [(empty((1,) * x.ndim, dtype=partial), None)], own, False)
+    part = prod(1 if i in axes else max(c, default=0) for i, c in enumerate(x.chunks))
+    block = prod(max(c, default=0) for c in x.chunks) * x.itemsize
+    partials = part * split_every ** len(axes) * partial.itemsize
+    options = {"memory": memory, "timeout": timeout}
+
+    def made(function: Any, dtype: Any, blocks: int) -> _chunkwise.Function:
+        return _function(function, place, own, [dtype], False, blocks + part * np.dtype(dtype).itemsize, options)
+
+    functions = (made(chunk, partial, block), made(combine or aggregate, partial, partials), made(aggregate, dtype, partials))
+    lazy = _chunkwise.reduce(functions, x._lazy, list(axes), (partial.name, dtype_name(dtype)), keepdims, split_every)
+    return Array(lazy)

@@ -1,0 +1,286 @@
+"""Processes that run functions of users, and what holds them to their memory and their time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from . import _chunkwise
+from ._errors import MemoryLimitError
+from ._worker import Arena, Channel, found, placed, used
+
+#: Bytes of a worker process itself: Python, NumPy and what it imports.
+BASE = 48 << 20
+#: How often memory and time are looked at while a function runs, in seconds.
+TICK = 0.005
+#: How often a block is tried whose process dies.
+TRIES = 3
+#: Environment of workers: many run side by side, so each has one thread.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def text_of(n: int) -> str:
+    """Bytes for people."""
+    return f"{n / 1e9:.2f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB" if n >= 1e6 else f"{n} B"
+
+
+class Died(Exception):
+    """A process that ended before it answered."""
+
+
+def _family(pid: int) -> list[int]:
+    """A process and those that it has started."""
+    out = [pid]
+    for each in out:
+        try:
+            for thread in os.listdir(f"/proc/{each}/task"):
+                with open(f"/proc/{each}/task/{thread}/children") as children:
+                    out.extend(int(child) for child in children.read().split())
+        except OSError:
+            continue
+    return out
+
+
+def _anonymous(pid: int) -> int:
+    """Bytes that a process and those that it has started have for themselves. What a fork shares with its parent counts once."""
+    family, total = _family(pid), 0
+    for each in family:
+        try:
+            if len(family) == 1:
+                return used("RssAnon", each)
+            with open(f"/proc/{each}/smaps_rollup") as lines:
+                total += next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:")), 0)
+        except OSError:
+            continue
+    return total
+
+
+class Worker:
+    """One process."""
+
+    def __init__(self, blob: bytes, file: str | None) -> None:
+        ours, theirs = socket.socketpair()
+        fd = os.memfd_create("chunkwise") if hasattr(os, "memfd_create") else _anonymous_file()
+        life, self.life = os.pipe()
+        environment = {**os.environ, **{name: os.environ.get(name, "1") for name in THREADS}}
+        # It must not import what lies beside its program: -P.
+        program = [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), str(theirs.fileno()), str(fd), str(life)]
+        self.process = subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), fd, life),
+            env=environment,
+            start_new_session=True,
+        )
+        theirs.close()
+        os.close(life)
+        self.channel, self.arena = Channel(ours), Arena(fd)
+        self.channel.send({"path": sys.path, "file": file}, blob)
+        self.base: int | None = None
+
+    def close(self) -> None:
+        """Ends the process and all that it has started."""
+        for pid in reversed(_family(self.process.pid)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.process.wait()
+
+    def free(self) -> None:
+        """Ends the process and gives back what belongs to it."""
+        self.close()
+        self.channel.sock.close()
+        os.close(self.life)
+        os.close(self.arena.fd)
+
+    def answer(self, watch: Callable[[], None]) -> tuple[dict[str, Any], bytes]:
+        """What the process says. Until then, ``watch`` is called often."""
+        while not select.select([self.channel.sock], [], [], TICK)[0]:
+            # What it has started may keep the socket open.
+            if self.process.poll() is not None:
+                raise Died
+            watch()
+        try:
+            return self.channel.receive()
+        except (EOFError, ConnectionResetError):
+            raise Died from None
+
+    def ended(self) -> str:
+        """How the process ended, for people."""
+        code = self.process.wait()
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _anonymous_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Stopped(KeyboardInterrupt):
+    """The run was stopped."""
+
+
+class Caller:
+    """A function of a user for the engine, which calls it for each block from several threads."""
+
+    def __init__(self, name: str, blob: bytes, file: str | None, memory: int, declared: bool, timeout: float | None) -> None:
+        self.name, self.blob, self.file = name, blob, file
+        self.memory, self.declared, self.timeout = memory, declared, timeout
+        self.idle: list[Worker] = []
+        self.busy: set[Worker] = set()
+        self.lock = threading.Lock()
+        self.stopped = False
+
+    # What the engine calls at the beginning of a run, at its end, and when it is to stop.
+
+    def begin(self) -> None:
+        with self.lock:
+            self.stopped = False
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for worker in self.busy:
+                worker.close()
+
+    def end(self) -> None:
+        with self.lock:
+            idle, self.idle = self.idle, []
+        for worker in idle:
+            worker.free()
+
+    def _take(self) -> Worker:
+        with self.lock:
+            if self.stopped:
+                raise Stopped(self.name)
+            worker = self.idle.pop() if self.idle else Worker(self.blob, self.file)
+            self.busy.add(worker)
+            return worker
+
+    def _give(self, worker: Worker, good: bool) -> None:
+        with self.lock:
+            self.busy.discard(worker)
+            if good and not self.stopped:
+                self.idle.append(worker)
+                return
+        worker.free()
+
+    def __call__(
+        self, block: tuple[int, ...], blocks: tuple[int, ...], start: tuple[int, ...], shape: tuple[int, ...], inputs: list[_chunkwise.View]
+    ) -> tuple[Worker, list[tuple[Any, str, tuple[int, ...]]]]:
+        call = {"block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.memory}
+        how = ""
+        for _ in range(TRIES):
+            worker = self._take()
+            try:
+                return worker, self._called(worker, call, inputs)
+            except (Died, BrokenPipeError):
+                how = worker.ended()
+                self._give(worker, False)
+                if self.stopped:
+                    raise Stopped(self.name) from None
+            except _Raised as e:
+                # The process is as good as before.
+                self._give(worker, True)
+                raise e.error from None
+            except BaseException:
+                self._give(worker, False)
+                raise
+        raise RuntimeError(f"the process of the function {self.name!r} {how} in block {block}, {TRIES} times")
+
+    def done(self, worker: Worker) -> None:
+        """The engine has copied what a call has made."""
+        self._give(worker, True)
+
+    def _called(self, worker: Worker, call: dict[str, Any], inputs: list[_chunkwise.View]) -> list[tuple[Any, str, tuple[int, ...]]]:
+        if worker.base is None:
+            message, blob = worker.answer(lambda: None)
+            if "ready" not in message:
+                raise self._error(message, blob, call, 0)
+            worker.base = message["ready"]
+        values = [np.frombuffer(v, dtype=np.uint8).view(v.dtype).reshape(v.shape) for v in inputs]
+        places, size = placed(values, 0, worker.arena)
+        began, most = time.monotonic(), 0
+        base = worker.base
+
+        def watch() -> None:
+            nonlocal most
+            most = max(most, _anonymous(worker.process.pid) - base)
+            if most > self.memory:
+                raise self._too_much(call, most)
+            if self.timeout is not None and time.monotonic() - began > self.timeout:
+                raise TimeoutError(f"the function {self.name!r} did not return from block {call['block']} within its timeout of {self.timeout} s")
+
+        worker.channel.send({**call, "inputs": places, "size": size})
+        message, blob = worker.answer(watch)
+        if "outputs" not in message:
+            raise _Raised(self._error(message, blob, call, most))
+        outputs = found(message["outputs"], message["size"], worker.arena)
+        return [(bytes_of(a), a.dtype.name, a.shape) for a in outputs]
+
+    def _too_much(self, call: dict[str, Any], need: int) -> MemoryLimitError:
+        said = "allowed by its memory=" if self.declared else "assumed, as no memory= is given"
+        enough = -(-(need + need // 4) // 1_000_000) * 1_000_000
+        return MemoryLimitError(
+            f"the function {self.name!r} used {text_of(need)} or more in block {call['block']} besides its blocks, and {text_of(self.memory)} are "
+            f"{said}; give memory='{enough // 1_000_000}MB' to the call, or rechunk the arrays into smaller chunks",
+            needed=need,
+            allowed=self.memory,
+            enough=enough,
+        )
+
+    def _error(self, message: dict[str, Any], blob: bytes, call: dict[str, Any], most: int) -> BaseException:
+        if message["memory"]:
+            return self._too_much(call, max(most, 0) + max(message["wanted"], self.memory))
+        error: BaseException
+        try:
+            error = pickle.loads(blob)
+        except Exception:
+            error = RuntimeError(f"{message['raised']}: {message['text']}")
+        error.add_note(f"in the function {self.name!r}, block {call['block']}, in its own process:\n{message['traceback']}")
+        return error
+
+
+class _Raised(Exception):
+    """What the function raised, in a process that can go on."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def bytes_of(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of a contiguous array."""
+    return a.reshape(-1).view(np.uint8)
+
+
+def version_of(blob: bytes) -> str:
+    """The name of a function in plans: the hash of what is stored of it."""
+    return hashlib.sha256(blob).hexdigest()[:16]
+
+
+def dumped(function: Any) -> bytes:
+    """A function as bytes: functions of the main program, lambdas and closures too."""
+    try:
+        return bytes(cloudpickle.dumps(function))
+    except Exception as e:
+        raise TypeError(f"the function cannot be sent to a process: {e}") from e
