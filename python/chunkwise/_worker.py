@@ -146,6 +146,7 @@ def main() -> None:
     fcntl.fcntl(life_fd, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC)
     channel, arena = Channel(socket.socket(fileno=channel_fd)), Arena(arena_fd)
+    own = os.getpid()
     try:
         message, blob = channel.receive()
         sys.path[:] = message["path"]
@@ -164,7 +165,12 @@ def main() -> None:
                 inputs = found(call["inputs"], call["size"], arena)
                 for a in inputs:
                     a.flags.writeable = False
-                made = outputs_of(about, call, inputs)
+                try:
+                    made = outputs_of(about, call, inputs)
+                finally:
+                    if os.getpid() != own:
+                        # A fork that the function has not ended. Only the process itself answers.
+                        os._exit(1)
                 places, size = placed(made, call["size"], arena)
                 answer: tuple[dict[str, Any], bytes] = ({"outputs": places, "size": size}, b"")
                 del made, inputs

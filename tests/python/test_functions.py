@@ -145,14 +145,15 @@ def test_more_memory_than_allowed_little_by_little(x: cw.Array) -> None:
 
     with pytest.raises(cw.MemoryLimitError, match="'growing' used .*assumed") as caught:
         cw.map_blocks(growing, x, dtype="f8").compute()
-    assert 64_000_000 < caught.value.needed < 140_000_000
+    # It is looked at every 5 ms, and later if the machine is busy.
+    assert 64_000_000 < caught.value.needed < 400_000_000
     assert cw.map_blocks(growing, x[:2, :3], dtype="f8", memory="900MB").compute(spec=cw.Spec(allowed_mem="1500MB")).shape == (2, 3)
 
 
 def test_what_children_take_counts(x: cw.Array) -> None:
     def forking(block: Any) -> Any:
         if (child := os.fork()) == 0:
-            kept = np.ones(20_000_000)
+            kept = np.ones(15_000_000)
             time.sleep(20)
             os._exit(int(kept[0]))
         os.waitpid(child, 0)
@@ -198,6 +199,14 @@ def test_a_crash_is_tried_again(x: cw.Array, tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match=r"'always' ended with exit code 3 in block .*, 3 times"):
         cw.map_blocks(always, x, dtype="f8").compute()
+    assert not workers()
+
+
+def test_a_fork_that_returns_is_no_answer(x: cw.Array) -> None:
+    def forking(block: Any) -> Any:
+        return block * (0 if os.fork() == 0 else 1)
+
+    np.testing.assert_array_equal(cw.map_blocks(forking, x, dtype="f8").compute(), X)
     assert not workers()
 
 
