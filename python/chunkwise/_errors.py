@@ -2,9 +2,11 @@
 
 
 class MemoryLimitError(MemoryError):
-    """The allowed memory is too small for a computation. Nothing was read.
+    """The allowed memory is too small for a computation, or the ``memory`` of a function for one of its calls.
 
-    All numbers are bytes. ``enough`` is a budget that would do: ``Spec(allowed_mem=error.enough)``.
+    All numbers are bytes. A computation is refused before anything is read, and ``enough`` is a budget that would do:
+    ``Spec(allowed_mem=error.enough)``. A call of a function is ended when it has taken too much, and ``enough`` is a ``memory`` to try: a
+    quarter more than it had taken by then.
     """
 
     def __init__(

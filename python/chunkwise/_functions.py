@@ -18,9 +18,6 @@ from . import _chunkwise
 from ._array import Array
 from ._namespace import dtype_name
 
-#: Options that every function here has, and what they mean.
-_OPTIONS = ("dtype", "memory", "timeout", "name")
-
 
 def _bytes(memory: int | str | None, blocks: int) -> tuple[int, bool]:
     """Bytes that a call may allocate, and whether the user said so. Otherwise it is four times the blocks, and at least 64 MB."""
@@ -41,7 +38,7 @@ def _takes(function: Any, name: str) -> bool:
 
 
 def _inferred(function: Any, args: list[tuple[int, Any]], inputs: Sequence[tuple[Array, Any]], kwargs: dict[str, Any], several: bool) -> Any:
-    """The dtypes of what a function returns of blocks with one element."""
+    """The dtypes of what a function returns for blocks of one element."""
     ones = [np.ones((1,) * a.ndim, a.dtype) for a, _ in inputs]
     given = [ones[i] if i >= 0 else constant for i, constant in args]
     try:
@@ -81,7 +78,7 @@ def _function(
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     caller = Caller(name, blob, file, memory, declared, options.get("timeout"))
     # Beside what the function allocates there are its process, and its blocks in shared memory.
-    return _chunkwise.Function(name, version_of(blob), memory + blocks + BASE, caller)
+    return _chunkwise.Function(name, version_of(blob, function), memory + blocks + BASE, caller)
 
 
 def _block_bytes(array: Array, labels: Sequence[int], kept: set[int]) -> int:
@@ -321,7 +318,7 @@ def apply_gufunc(
 
             value = from_array(np.asarray(value), chunks=-1)
         if value.ndim < len(core):
-            raise ValueError(f"an array with {value.ndim} axes has not the core dimensions {core}")
+            raise ValueError(f"an array with {value.ndim} axes lacks some of the core dimensions {core}")
         whole = {value.ndim - len(core) + k: -1 for k in range(len(core))}
         if any(value.numblocks[a] > 1 for a in whole):
             if not allow_rechunk:

@@ -273,9 +273,21 @@ def bytes_of(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return a.reshape(-1).view(np.uint8)
 
 
-def version_of(blob: bytes) -> str:
-    """The name of a function in plans: the hash of what is stored of it."""
-    return hashlib.sha256(blob).hexdigest()[:16]
+def version_of(blob: bytes, function: Any) -> str:
+    """The version of a function in plans: the hash of what is sent of it and of its code.
+
+    Of functions in modules, only the name is sent. A run that is resumed must see that such a function was edited.
+    """
+    return hashlib.sha256(blob + _code(getattr(function, "__code__", None))).hexdigest()[:16]
+
+
+def _code(code: Any) -> bytes:
+    """What a function does, without the place where it is written."""
+    if code is None:
+        return b""
+    parts = [code.co_code, repr((code.co_names, code.co_varnames)).encode()]
+    parts += [_code(c) if hasattr(c, "co_code") else repr(sorted(c, key=repr) if isinstance(c, frozenset) else c).encode() for c in code.co_consts]
+    return b"\0".join(parts)
 
 
 def dumped(function: Any) -> bytes:
