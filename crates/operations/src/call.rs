@@ -34,6 +34,22 @@ impl Named {
         Named { parameters, ..self }
     }
 
+    /// A call of it, which gives one array.
+    fn call(&self, blocks: ChunkGrid, inputs: Vec<Vec<InputAxis>>, trim: Option<Vec<u64>>) -> Call {
+        Call {
+            function: self.name.clone(),
+            version: self.version.clone(),
+            parameters: self.parameters.clone(),
+            blocks,
+            inputs,
+            output: 0,
+            outputs: 1,
+            trim,
+            memory: self.memory,
+            bound: Bound::default(),
+        }
+    }
+
     fn refuse(&self, problem: impl Into<String>) -> OpError {
         OpError::new(&self.name, problem)
     }
@@ -151,19 +167,8 @@ fn calls(
             let axes = labels.iter().zip(&array.chunks().0);
             axes.map(|(label, chunks)| place(label, chunks).unwrap_or(InputAxis::Whole)).collect()
         };
-        let blocks = ChunkGrid(blocks);
-        let call = Call {
-            function: function.name.clone(),
-            version: function.version.clone(),
-            parameters: function.parameters.clone(),
-            blocks: blocks.clone(),
-            inputs: inputs.iter().map(taken).collect(),
-            output: k,
-            outputs: outputs.len(),
-            trim: trim.clone(),
-            memory: function.memory,
-            bound: Bound::default(),
-        };
+        let call = function.call(ChunkGrid(blocks), inputs.iter().map(taken).collect(), trim.clone());
+        let call = Call { output: k, outputs: outputs.len(), ..call };
         apply(function, call, &inputs.iter().map(|(a, _)| *a).collect::<Vec<_>>(), output.dtype, dims)
     };
     outputs.iter().enumerate().map(one).collect()
@@ -246,18 +251,8 @@ pub fn map_overlap(function: &Named, a: &Array, depth: &[u64], boundary: Boundar
         0 => InputAxis::Chunk { axis, chunks: chunks.clone(), before: 0, after: 0 },
         _ => InputAxis::Chunk { axis, chunks: own((chunks, &depth)), before: depth, after: depth },
     };
-    let call = Call {
-        function: function.name.clone(),
-        version: function.version.clone(),
-        parameters: function.parameters.clone(),
-        blocks: a.chunks().clone(),
-        inputs: vec![a.chunks().0.iter().zip(depth).enumerate().map(axis).collect()],
-        output: 0,
-        outputs: 1,
-        trim: Some(depth.to_vec()),
-        memory: function.memory,
-        bound: Bound::default(),
-    };
+    let taken = a.chunks().0.iter().zip(depth).enumerate().map(axis).collect();
+    let call = function.call(a.chunks().clone(), vec![taken], Some(depth.to_vec()));
     Ok(apply(function, call, &[&padded], dtype, a.dims().to_vec())?.with_coords(a.coords().clone()))
 }
 
@@ -339,17 +334,6 @@ fn shrunk(function: &Named, a: &Array, axes: &[usize], dtype: DType, chunks: u64
         before: 0,
         after: 0,
     };
-    let call = Call {
-        function: function.name.clone(),
-        version: function.version.clone(),
-        parameters: function.parameters.clone(),
-        blocks: ChunkGrid(blocks.collect()),
-        inputs: vec![(0..a.rank()).map(of).collect()],
-        output: 0,
-        outputs: 1,
-        trim: None,
-        memory: function.memory,
-        bound: Bound::default(),
-    };
+    let call = function.call(ChunkGrid(blocks.collect()), vec![(0..a.rank()).map(of).collect()], None);
     apply(function, call, &[a], dtype, a.dims().to_vec())
 }
