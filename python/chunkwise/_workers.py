@@ -95,7 +95,8 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process and all that it has started."""
-        for pid in reversed(_family(self.process.pid)):
+        # The number of a process that was waited for may be another's by now; that of its group is taken while it has members.
+        for pid in reversed(_family(self.process.pid) if self.process.poll() is None else []):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
