@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as _np
 
-from . import _api, _chunkwise, _namespace
+from . import _api, _chunkwise, _namespace, _standard
 from ._array import Array
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
@@ -26,14 +26,17 @@ complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
 
 #: Functions that are called in another way than the table says, or are no operation of it.
 _OTHERS = (
-    "asarray astype broadcast_arrays broadcast_shapes can_cast concat e empty empty_like expand_dims finfo full full_like iinfo inf isdtype "
+    "asarray astype broadcast_arrays broadcast_shapes can_cast concat e empty empty_like expand_dims full full_like inf isdtype "
     "matrix_transpose meshgrid moveaxis nan nansum nanprod newaxis ones ones_like pad pi reshape result_type size squeeze stack sum transpose unstack "
     "zeros zeros_like __array_namespace_info__"
 ).split()
+#: As the Array API calls them.
+_STANDARD = "arange clip diff eye finfo from_dlpack iinfo isin linspace repeat roll take tile tril triu".split()
 
 # The names of the Array API hide Python's own from here on.
 globals().update(_namespace.FUNCTIONS)
 globals().update({_name: getattr(_api, _name) for _name in _OTHERS})
+globals().update({_name: getattr(_standard, _name) for _name in _STANDARD})
 globals().update(bool=bool_, prod=_api.prod_, concatenate=_api.concat)
 
 __all__ = [_name for _name in globals() if not _name.startswith("_")]

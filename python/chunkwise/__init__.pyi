@@ -17,10 +17,8 @@ from ._api import (
     empty as empty,
     empty_like as empty_like,
     expand_dims as expand_dims,
-    finfo as finfo,
     full as full,
     full_like as full_like,
-    iinfo as iinfo,
     inf as inf,
     isdtype as isdtype,
     matrix_transpose as matrix_transpose,
@@ -58,6 +56,23 @@ from ._functions import (
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
+from ._standard import (
+    arange as arange,
+    clip as clip,
+    diff as diff,
+    eye as eye,
+    finfo as finfo,
+    from_dlpack as from_dlpack,
+    iinfo as iinfo,
+    isin as isin,
+    linspace as linspace,
+    repeat as repeat,
+    roll as roll,
+    take as take,
+    tile as tile,
+    tril as tril,
+    triu as triu,
+)
 
 _Bool: TypeAlias = Literal[True, False]
 _Number: TypeAlias = _Bool | int | float | complex | np.generic
@@ -266,9 +281,6 @@ def maximum(x: _Operand, y: _Operand) -> Array:
 def minimum(x: _Operand, y: _Operand) -> Array:
     """The lesser of two numbers, element by element, or NaN if one is NaN. For the least element of one array see min."""
 
-def clip(x: _Operand, low: _Operand | None = None, high: _Operand | None = None) -> Array:
-    """`x`, but nowhere below `low` nor above `high`; either may be `None`. The bounds are numbers or arrays, and the dtype is that of `x`. NaN stays NaN."""
-
 def where(condition: _Operand, x: _Operand, y: _Operand) -> Array:
     """`x` where the condition is true, else `y`. The condition is an array of bool, or of numbers, of which all but 0 are true; `x` and `y` are arrays or numbers. `where(condition, x, nan)` is `x.where(condition)` of xarray: it makes missing values, which reductions then leave out."""
 
@@ -452,9 +464,6 @@ def sel(x: _Operand, *, method: str | None = None, tolerance: _Number | None = N
 def isel(x: _Operand, **dimensions: Any) -> Array:
     """The elements at these indices of named dimensions: one, a list, or a slice whose end does not belong to it. Negative indices count from the end."""
 
-def take(x: _Operand, indices: int | Sequence[int], axis: _Axis = 0) -> Array:
-    """The elements at a list of indices along one dimension, in this order; an index may occur twice. It is `x[[2, 0]]` for any dimension."""
-
 def moving_mean(x: _Operand, mode: str = 'none', value: _Number = 0, *, dim: _Axis | Sequence[_Axis] | None = None, **dimensions: Any) -> Array:
     """The mean of the elements in a window of this length. Several dimensions may be named: `moving_mean(x, lat=3, lon=3)`."""
 
@@ -473,9 +482,6 @@ def stencil(x: _Operand, weights: Sequence[Any], axis: _Axis | Sequence[_Axis] |
 def convolve(x: _Operand, weights: Sequence[Any], axis: _Axis | Sequence[_Axis] | None = None, mode: str = 'none', value: _Number = 0, *, dim: _Axis | Sequence[_Axis] | None = None) -> Array:
     """The convolution with weights. It is `stencil` with the weights in reverse order."""
 
-def diff(x: _Operand, n: int = 1, axis: _Axis = -1) -> Array:
-    """The difference of successive elements along one dimension, by default the last one, `n` times. The result is shorter by `n`, and has the labels of the later elements."""
-
 def permute_dims(x: _Operand, axes: Sequence[_Axis] | None = None) -> Array:
     """The array with its dimensions in another order; without a list they are reversed. Another name is `transpose`."""
 
@@ -485,17 +491,8 @@ def broadcast_to(x: _Operand, shape: int | Sequence[int]) -> Array:
 def flip(x: _Operand, axis: _Axis | Sequence[_Axis] | None = None, *, dim: _Axis | Sequence[_Axis] | None = None) -> Array:
     """The array in reverse order along some dimensions, by default all of them. Labels are reversed with it."""
 
-def roll(x: _Operand, shift: int | Sequence[int], axis: _Axis | Sequence[_Axis] = 0, *, dim: _Axis | Sequence[_Axis] | None = None) -> Array:
-    """The elements moved by `shift` positions; those beyond the end come in at the beginning. Labels move with them. Without `axis` it is the first dimension."""
-
 def rechunk(x: _Operand, **dimensions: Any) -> Array:
     """The array in other chunks: a length for each dimension by name, -1 for the whole one. The values stay. An output that asks for no chunks gets these, also through element-wise operations. Outputs have a key `chunks`, which is mostly what is wanted. Nothing is stored on the way: where a copy saves work, the planner makes one by itself."""
-
-def repeat(x: _Operand, repeats: int | Sequence[int], axis: _Axis | Sequence[_Axis] | None = None, *, dim: _Axis | Sequence[_Axis] | None = None) -> Array:
-    """Each element several times in a row: as often as a number, or each as often as a list says. Without `axis` the array is flattened first."""
-
-def tile(x: _Operand, repetitions: int | Sequence[int]) -> Array:
-    """The whole array several times in a row, a number for each dimension."""
 
 def matmul(x: _Operand, y: _Operand) -> Array:
     """The matrix product, `x @ y`, over the last dimension of `x` and the last but one of `y`. Dimensions before these are broadcast. Of integers it is an integer. Dimensions keep their names; where both remaining ones have the same, the second has none."""
@@ -517,15 +514,6 @@ def qr_q(x: _Operand) -> Array:
 
 def qr_r(x: _Operand) -> Array:
     """The upper triangular factor of the QR decomposition."""
-
-def arange(start: _Number | None = None, stop: _Number | None = None, step: _Number = 1, dtype: _DType | None = None, chunks: Sequence[int] | None = None) -> Array:
-    """Numbers from `start` to `stop` in steps; `stop` does not belong to them. With one argument they begin at 0."""
-
-def linspace(start: _Number | None = None, stop: _Number | None = None, num: int = 50, endpoint: _Bool = True, chunks: Sequence[int] | None = None) -> Array:
-    """`num` numbers from `start` to `stop` with equal steps, without `stop` for `endpoint=False`."""
-
-def eye(n: int, m: int | None = None, k: int = 0, dtype: _DType = 'float64', chunks: Sequence[int] | None = None) -> Array:
-    """The matrix with ones on a diagonal: the main one, or the `k`-th above it. It has `n` rows and `m` columns, by default `n`."""
 
 def random(shape: int | Sequence[int], seed: int = 0, distribution: str = 'uniform', dtype: _DType = 'float64', chunks: Sequence[int] | None = None) -> Array:
     """Random numbers that depend on the seed and nothing else: not on chunks, budget or workers. `"uniform"` ones are from 0 to 1 (without 1), `"normal"` ones have mean 0 and variance 1."""

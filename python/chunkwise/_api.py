@@ -16,7 +16,6 @@ from ._namespace import DTYPES, TABLE, call, dtype_name
 newaxis = None
 pi, e, inf, nan = np.pi, np.e, np.inf, np.nan
 
-finfo, iinfo = np.finfo, np.iinfo
 broadcast_shapes = np.broadcast_shapes
 
 
@@ -91,14 +90,14 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, shape: Any = Non
     return _filled(x.shape if shape is None else shape, fill_value, dtype or x.dtype, chunks)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, **options: Any) -> Array:
+def zeros_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Zeros in the shape and the dtype of an array."""
-    return full_like(x, 0, dtype=dtype, **options)
+    return full_like(x, 0, dtype=dtype, shape=shape, chunks=chunks, device=device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, **options: Any) -> Array:
+def ones_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Ones in the shape and the dtype of an array."""
-    return full_like(x, 1, dtype=dtype, **options)
+    return full_like(x, 1, dtype=dtype, shape=shape, chunks=chunks, device=device)
 
 
 empty_like = zeros_like
@@ -125,10 +124,10 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(x[(slice(None),) * (axis % x.ndim) + (i,)] for i in range(x.shape[axis]))
 
 
-def broadcast_arrays(*arrays: Array) -> list[Array]:
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Arrays in their common shape."""
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    return [call("broadcast_to", a, list(shape)) for a in arrays]
+    return tuple(call("broadcast_to", a, list(shape)) for a in arrays)
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -173,7 +172,7 @@ def expand_dims(x: Array, /, axis: Any = 0) -> Array:
     return x
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinates as arrays of the shape that they span."""
     if indexing not in ("xy", "ij"):
         raise ValueError("indexing must be 'xy' or 'ij'")
@@ -185,7 +184,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
         lengths = [1] * len(arrays)
         lengths[order.index(i)] = a.size
         out.append(call("broadcast_to", a.reshape(lengths), shape))
-    return out
+    return tuple(out)
 
 
 def _folded(name: str) -> Any:
@@ -211,7 +210,9 @@ def _folded(name: str) -> Any:
         if dtype is not None:
             x = astype(x, dtype)
         known = {} if skipna is None else {"skipna": skipna}
-        return call(name, x, dim=axis, keepdims=keepdims, **known, **options)
+        result = call(name, x, dim=axis, keepdims=keepdims, **known, **options)
+        # The engine adds up short integers in 64 bits.
+        return result if dtype is None else astype(result, dtype)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "chunkwise"
@@ -253,8 +254,8 @@ class _Info:
     def default_device(self) -> str:
         return "cpu"
 
-    def devices(self) -> list[str]:
-        return ["cpu"]
+    def devices(self) -> tuple[str, ...]:
+        return ("cpu",)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         kinds = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}

@@ -124,8 +124,9 @@ class Array(Operators):
     # Selection.
 
     def __getitem__(self, key: Any) -> Array:
-        entries = key if isinstance(key, tuple) else (key,)
-        return Array(self._lazy.index(tuple(_entry(e) for e in entries)))
+        from ._index import getitem
+
+        return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("arrays of chunkwise do not change; write where(condition, value, x)")
@@ -169,6 +170,19 @@ class Array(Operators):
             raise ValueError("an array of chunkwise has no values to share; it computes them")
         values = self.compute()
         return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+        return self.compute().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        # The processor, as DLPack numbers devices.
+        return (1, 0)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """The array itself: there is one device."""
+        if device != self.device or stream is not None:
+            raise ValueError(f"the only device is {self.device!r}, without streams")
+        return self
 
     def _one(self) -> Any:
         if self.size != 1:
@@ -285,29 +299,3 @@ class Array(Operators):
         return array_html(self)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _entry(e: Any) -> Any:
-    """An entry of an index as the engine takes it: whole numbers, slices, lists of whole numbers, ``None`` and the ellipsis."""
-    if e is None or e is Ellipsis or isinstance(e, slice):
-        return e
-    if isinstance(e, Array):
-        if e.ndim == 0 and e.dtype.kind in "iu":
-            return int(e)
-        raise TypeError("an index must not be a lazy array: compute() it first, or select with where(condition, x, value)")
-    if isinstance(e, (bool, np.bool_)):
-        raise TypeError("True and False are no index")
-    try:
-        return operator.index(e)
-    except TypeError:
-        pass
-    values = np.asarray(e)
-    if values.dtype == bool and values.ndim == 1:
-        values = np.flatnonzero(values)
-    if values.size == 0 and values.ndim == 1:
-        values = values.astype(np.int64)
-    if values.dtype.kind not in "iu" or values.ndim != 1:
-        raise IndexError(
-            "an index is a whole number, a slice, None, an ellipsis, or a list of whole numbers or of one truth for each element"
-        )
-    return values.tolist()

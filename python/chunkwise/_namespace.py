@@ -126,6 +126,7 @@ def made(entry: dict[str, Any]) -> Callable[..., Array]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "chunkwise"
+    setattr(function, "__signature__", signature(entry))  # noqa: B010
     function.__doc__ = f"{entry['about']}\n\nIn the expression language: ``{entry['signature']}``."
     return function
 

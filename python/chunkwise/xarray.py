@@ -18,6 +18,7 @@ from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
 from . import _functions, _run
 from ._array import Array, Chunks
+from ._index import orthogonal
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
 from ._namespace import call
 
@@ -57,7 +58,7 @@ def _known(func: Any) -> Callable[[Array], Array] | None:
 def _indexed(x: Array, key: Any) -> Array:
     if isinstance(key, indexing.VectorizedIndexer):
         raise _NotRecognised
-    return x[tuple(key.tuple)]
+    return orthogonal(x, key.tuple)
 
 
 def unwrapped(data: Any) -> Array:

@@ -9,7 +9,7 @@ import inspect
 from typing import Any
 
 import chunkwise as cw
-from chunkwise import _api, _namespace, _operators
+from chunkwise import _api, _namespace, _operators, _standard
 
 #: The names of the Array API 2025.12: functions, constants and dtypes of the main namespace.
 STANDARD = """
@@ -52,6 +52,9 @@ from ._functions import (
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
+from ._standard import (
+{standard}
+)
 
 _Bool: TypeAlias = Literal[True, False]
 _Number: TypeAlias = _Bool | int | float | complex | np.generic
@@ -127,8 +130,9 @@ def stub() -> str:
     others = sorted(n for n in cw._OTHERS)
     imports = [f"    {'prod_ as prod' if n == 'prod' else f'{n} as {n}'}," for n in [*others, "prod"]]
     names = ["bool_", "bool", *(d for d in _namespace.DTYPES if d != "bool")]
-    out = HEAD.format(api="\n".join(imports), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
-    mine = {"prod", *others}
+    standard = [f"    {n} as {n}," for n in sorted(cw._STANDARD)]
+    out = HEAD.format(api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
+    mine = {"prod", *others, *cw._STANDARD}
     for name, entry in _namespace.TABLE.items():
         for each in [name, *entry["aliases"]]:
             if each not in mine and each.isidentifier() and each != "concatenate":
@@ -173,5 +177,5 @@ def page(text: str) -> str:
 
 def signatures_of_the_api() -> list[str]:
     """Functions that are written by hand and have no docstring."""
-    functions = (getattr(_api, n) for n in cw._OTHERS if not n.startswith("__"))
-    return [f.__name__ for f in functions if inspect.isfunction(f) and f.__module__ == "chunkwise._api" and not f.__doc__]
+    functions = (getattr(cw, n) for n in [*cw._OTHERS, *cw._STANDARD] if not n.startswith("__"))
+    return [f.__name__ for f in functions if inspect.isfunction(f) and f.__module__ in (_api.__name__, _standard.__name__) and not f.__doc__]

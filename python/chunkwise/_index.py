@@ -1,0 +1,162 @@
+"""Index expressions as NumPy reads them, made of the engine's slices and its lists of positions.
+
+Lists of positions are part of the plan. So a lazy array of whole numbers that is an index is computed when the expression is made, as ``int(x)`` is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+_Positions = np.ndarray[Any, Any]
+
+
+def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
+    """The positions that a list, or an array of whole numbers or truths, means: an array for each axis that it indexes."""
+    from ._array import Array
+
+    if isinstance(e, Array):
+        if e.dtype.kind not in "iu":
+            raise TypeError("an index must not be a lazy array of truths: compute() it first, or select with where(condition, x, value)")
+        e = e.compute()
+    values = np.asarray(e)
+    if values.dtype == bool and values.ndim:
+        if lengths is not None and values.shape != lengths[: values.ndim]:
+            raise IndexError(f"a mask of shape {values.shape} does not fit axes of lengths {lengths[: values.ndim]}")
+        return list(np.nonzero(values))
+    if values.size == 0 and not isinstance(e, np.ndarray):
+        # NumPy takes an empty list for floats.
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iu":
+        raise IndexError("an index is a whole number, a slice, None, an ellipsis, or an array of whole numbers or of truths")
+    return [values]
+
+
+def _entry(e: Any, lengths: tuple[int, ...] | None) -> list[Any]:
+    if e is None or e is Ellipsis or isinstance(e, slice):
+        return [e]
+    if isinstance(e, (bool, np.bool_)):
+        raise TypeError("True and False are no index")
+    try:
+        return [operator.index(e)]
+    except TypeError:
+        return _positions(e, lengths)
+
+
+def _entries(x: Array, key: Any) -> list[Any]:
+    """The parts of an index: whole numbers, slices, ``None``, the ellipsis, and positions."""
+    out: list[Any] = []
+    lengths: tuple[int, ...] | None = x.shape
+    for e in key if isinstance(key, tuple) else (key,):
+        found = _entry(e, lengths)
+        out.extend(found)
+        if e is Ellipsis:
+            # What comes after it is aligned with the last axes.
+            lengths = None
+        elif e is not None and lengths is not None:
+            lengths = lengths[len(found) :]
+    return out
+
+
+def getitem(x: Array, key: Any) -> Array:
+    """``x[key]``, as NumPy reads it."""
+    from ._array import Array
+
+    entries = _entries(x, key)
+    if not any(isinstance(e, np.ndarray) for e in entries):
+        return Array(x._lazy.index(tuple(entries)))
+    entries = _without_dots(x, entries)
+    # First all that is no position: each axis of the rest is one that positions index, or another.
+    basic = tuple(slice(None) if isinstance(e, (int, np.ndarray)) else e for e in entries)
+    y = Array(x._lazy.index(basic))
+    axes = [i for i, e in enumerate(entries) if isinstance(e, (int, np.ndarray))]
+    parts = [_inside(np.asarray(entries[i]), y.shape[i], i) for i in axes]
+    together = axes == list(range(axes[0], axes[-1] + 1))
+    shape = np.broadcast_shapes(*(p.shape for p in parts))
+    picked = _outer(y, axes, parts, shape)
+    if picked is None:
+        picked = _points(y, axes, parts, shape)
+    return _moved(picked, len(shape), axes[0] if together else 0)
+
+
+def orthogonal(x: Array, key: Sequence[Any]) -> Array:
+    """The elements where positions of one axis do not depend on those of another: what xarray calls an outer index."""
+    from ._array import Array
+
+    entries = [e.tolist() if isinstance(e, np.ndarray) else e for e in _entries(x, tuple(key))]
+    return Array(x._lazy.index(tuple(entries)))
+
+
+def _without_dots(x: Array, entries: list[Any]) -> list[Any]:
+    named = sum(e is not None and e is not Ellipsis for e in entries)
+    if named > x.ndim:
+        raise IndexError(f"too many indices: the array is {x.ndim}-dimensional, but {named} were indexed")
+    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(entries)
+    return [*entries[:at], *[slice(None)] * (x.ndim - named), *entries[at + 1 :]]
+
+
+def _inside(p: _Positions, n: int, axis: int) -> _Positions:
+    """Positions from the beginning."""
+    p = p.astype(np.int64) if p.dtype != np.uint64 else p
+    bad = p[(p >= n) | (p < -n)] if p.dtype != np.uint64 else p[p >= n]
+    if bad.size:
+        raise IndexError(f"index {bad.flat[0]} is out of bounds for axis {axis} with size {n}")
+    return np.where(p < 0, p + n, p).astype(np.int64)
+
+
+def _outer(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int, ...]) -> Array | None:
+    """The elements, with the axes of the positions first, where each of these depends on one index alone; else ``None``."""
+    # The axis of the result along which each part varies.
+    varies: list[int | None] = []
+    for p in parts:
+        long = [len(shape) - p.ndim + i for i, n in enumerate(p.shape) if n != 1]
+        if len(long) > 1 or (long and long[0] in varies):
+            return None
+        varies.append(long[0] if long else None)
+    for axis, p in zip(axes, parts):
+        y = y._call("take", p.reshape(-1).tolist(), axis=axis)
+    order = sorted((a for a, v in zip(axes, varies) if v is not None), key=lambda a: varies[axes.index(a)] or 0)
+    rest = [i for i in range(y.ndim) if i not in axes]
+    short = [a for a, v in zip(axes, varies) if v is None]
+    full = [*short, *order, *rest]
+    y = y if full == list(range(y.ndim)) else y._call("permute_dims", full)
+    for _ in short:
+        y = y._call("squeeze", [0])
+    for i in range(len(shape)):
+        if i not in varies:
+            y = y._call("expand_dims", i)
+    return y
+
+
+def _points(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int, ...]) -> Array:
+    """The elements at single points, with the axes of the positions first: the indexed axes become one."""
+    rest = [i for i in range(y.ndim) if i not in axes]
+    order = [*axes, *rest]
+    lengths = [y.shape[i] for i in axes]
+    y = y if order == list(range(y.ndim)) else y._call("permute_dims", order)
+    kept = list(y.shape[len(axes) :])
+    if prod(shape) == 0:
+        from ._api import zeros
+
+        return zeros((*shape, *kept), dtype=y.dtype)
+    flat = np.ravel_multi_index([np.broadcast_to(p, shape).reshape(-1) for p in parts], lengths)
+    y = y.reshape([prod(lengths), *kept])._call("take", flat.tolist(), axis=0)
+    return y if len(shape) == 1 else y.reshape([*shape, *kept])
+
+
+def _moved(y: Array, count: int, to: int) -> Array:
+    """The first axes at another place."""
+    if not to or not count:
+        return y
+    rest = list(range(count, y.ndim))
+    return y._call("permute_dims", [*rest[:to], *range(count), *rest[to:]])
