@@ -166,7 +166,11 @@ class Drawn:
             self.expressions[name], self.values[name] = expression, value
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + DRAWN))
+# Seeds that found a defect: a shard of small chunks whose buffers left holes beside the arrays that were loaded after it.
+FOUND = [1795701293395]
+
+
+@pytest.mark.parametrize("seed", [*FOUND, *range(FIRST, FIRST + DRAWN)])
 def test_programs_hold_what_numpy_does(tmp_path, seed):
     large = seed % 8 == 7
     drawn = Drawn(seed, 20_000_000 if large else 3_000_000)

@@ -88,6 +88,16 @@ pub(crate) fn reading_of(array: &PlanArray, regions: &[Region]) -> u64 {
     encoded(chunk).saturating_add(scratch(array, chunk))
 }
 
+/// Buffers of this size or more are given back to the system when they are free: `limit_allocator` sees to that in programs. Smaller ones
+/// leave holes.
+const GIVEN_BACK: u64 = 4 << 20;
+
+/// Bytes of [`reading_of`] that may still be taken when they are free: what is loaded afterwards may not fit into their places.
+pub(crate) fn holes(array: &PlanArray, reading: u64) -> u64 {
+    let grid = if is_raw(array) { &array.grid } else { &array.read_grid() };
+    if encoded(chunk_bytes(array, grid)) < GIVEN_BACK { reading.min(3 * GIVEN_BACK) } else { 0 }
+}
+
 /// True if a region consists of whole chunks, each of which is one run of the region's elements.
 fn whole_in_place(region: &Region, chunk: &[u64]) -> bool {
     let whole = region.start.iter().chain(&region.shape).zip(chunk.iter().chain(chunk)).all(|(n, c)| n % c.max(&1) == 0);

@@ -5,7 +5,7 @@
 //! padded copy and one encoded copy of the chunk being written.
 
 pub use crate::access::{BLOCKS, READ_BUFFER, blocks, divisible, is_large_stream, keeps, reading};
-use crate::access::{chunk_bytes, cursor, encoded, is_raw, reading_of, streaming, under_way};
+use crate::access::{chunk_bytes, cursor, encoded, holes, is_raw, reading_of, streaming, under_way};
 use crate::bands::Bands;
 use crate::demand::{Demands, Regions, merge};
 pub use crate::demand::{bytes_of, read_bytes};
@@ -113,10 +113,10 @@ fn pass_need(
         true => some.iter().map(|d| bytes_of(program, k, &d[k])).max().unwrap_or(0),
         false => bytes_of(program, k, &pass.demands[k]),
     };
-    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts. A banded leaf is
-    // loaded beside all others, and its reader keeps the chunk that it reads from.
+    // Leaves are loaded in turn; what buffers a read takes beyond the leaves that come after it is what counts, but for small buffers, whose
+    // places stay taken. A banded leaf is loaded beside all others, and its reader keeps the chunk that it reads from.
     let (mut leaves, mut peak) = (0u64, 0u64);
-    let mut opening = 0u64;
+    let (mut opening, mut left) = (0u64, 0u64);
     for k in load_order(arrays, program) {
         let array = program.steps[k].read.as_ref().and_then(|name| arrays.get(name));
         let Some(array) = array.filter(|_| !pass.demands[k].is_empty()) else { continue };
@@ -129,9 +129,10 @@ fn pass_need(
             opening = opening.max(if stream.is_some() { 0 } else { reading.saturating_sub(open) });
         } else {
             peak = peak.max(leaves.saturating_add(reading));
+            left = left.max(holes(array, reading));
         }
     }
-    peak = peak.max(leaves.saturating_add(opening));
+    peak = peak.max(leaves.saturating_add(opening.max(left)));
     // What is under way stays so while a tile is computed.
     let read = (0..program.steps.len()).filter(|&k| !pass.demands[k].is_empty());
     let asked = read.filter_map(|k| program.steps[k].read.as_ref().and_then(|name| arrays.get(name))).map(under_way);
@@ -371,4 +372,25 @@ mod tests {
     }
 
     const STREAM: u64 = 9 << 20;
+
+    /// A shard of many small chunks is read before a larger array. What it freed left holes: the next one is not loaded into them.
+    #[test]
+    fn small_buffers_of_a_read_are_counted_beside_the_arrays_that_are_loaded_later() {
+        let stored = |len: u64, chunk: u64, access: serde_json::Value| -> PlanArray {
+            let grid = json!([{"regular": {"len": len, "size": chunk}}]);
+            serde_json::from_value(
+                json!({"role": "input", "url": "file:///x", "dtype": "float64", "shape": [len], "grid": grid, "access": access}),
+            )
+            .unwrap()
+        };
+        let arrays = [
+            ("small".to_owned(), stored(400_000, 100_000, json!({"whole": {"in_place": false, "scratch": 0}}))),
+            ("large".to_owned(), stored(600_000, 600_000, json!("raw"))),
+        ];
+        let arrays: BTreeMap<String, PlanArray> = arrays.into_iter().collect();
+        let small = &arrays["small"];
+        let read = reading_of(small, &[Region::full(&small.shape)]);
+        assert!(read > 0 && holes(small, read) == read);
+        assert_eq!(holes(&arrays["large"], reading_of(&arrays["large"], &[Region::full(&[600_000])])), 0);
+    }
 }
