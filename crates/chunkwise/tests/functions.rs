@@ -62,6 +62,49 @@ fn a_function_is_called_once_for_each_block() {
     }
 }
 
+/// A fold takes the blocks in turn in the task that calls the function: nothing is stored between them, whatever is folded.
+#[test]
+fn a_fold_of_what_a_function_returns_calls_it_once_for_each_block() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    for (shape, chunks) in [
+        ([40, 9], [1, 9]),
+        ([60, 60], [5, 5]),
+        ([64, 3], [4, 3]),
+        ([3, 64], [3, 4]),
+        ([7, 90], [4, 7]),
+        ([64, 65_536], [2, 65_536]),
+        ([512, 8192], [128, 512]),
+    ] {
+        let counted = calls.clone();
+        let tripled = move |_: &Invocation<'_>, inputs: &[Block]| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let x = ints(&inputs[0]);
+            made(x.mapv(|v| v % 1000 * 3))
+        };
+        let session = session(Runtime::builder().function("tripled", "1", tripled), &format!("fold-{shape:?}"));
+        let x = numbers(&shape, &chunks);
+        let results = x.map_blocks(&Named::new("tripled", "1", 0), &[], DType::Int64);
+        let n = shape.iter().product::<u64>() as i64;
+        let all = ArrayD::from_shape_vec(vec![shape[0] as usize, shape[1] as usize], (0..n).map(|v| v % 1000 * 3).collect()).unwrap();
+        let blocks = shape.iter().zip(&chunks).map(|(n, c)| n.div_ceil(*c)).product::<u64>();
+        let folds = [
+            (vec!["0", "1"], all.sum_axis(Axis(0)).sum_axis(Axis(0))),
+            (vec!["0"], all.sum_axis(Axis(0))),
+            (vec!["1"], all.sum_axis(Axis(1))),
+        ];
+        for (axes, expected) in folds {
+            calls.store(0, Ordering::SeqCst);
+            let fold = results.sum(&axes);
+            let plan = session.plan(&[session.request("memory:fold", &fold.array().unwrap()).unwrap()]).unwrap();
+            // Small blocks may be stored, so that several tasks call the function.
+            assert!(chunks[0] * chunks[1] < 1 << 17 || plan.arrays.values().all(|a| a.shape != shape), "{shape:?} {axes:?}");
+            let total = fold.compute::<i64>(&session).unwrap();
+            assert_eq!(total, expected.into_dyn(), "{shape:?} {axes:?}");
+            assert_eq!(calls.load(Ordering::SeqCst) as u64, blocks, "{shape:?} {axes:?}");
+        }
+    }
+}
+
 /// The sum of each element and its neighbours on the first axis; at the ends what is there.
 fn sums(_: &Invocation<'_>, inputs: &[Block]) -> Made {
     let a = ints(&inputs[0]);

@@ -5,14 +5,17 @@
 //! tile: `max(abs(u - mean(u)))` would compute the mean for each chunk of `u` that the maximum takes. And a fold of much that is finished
 //! before another one begins is stored, so that it has tasks of its own: `max(mean(u, axis=0))`. A zonal mean inside the chunks that are
 //! there anyway is computed once, and fuses.
+//!
+//! What is made in blocks (a decomposition, a function of a user) is stored like a fold, and also where a task would need several of its
+//! blocks at once. It fuses where a fold takes the blocks in turn.
 
 use crate::cost::kinds;
 use crate::graph::Graph;
-use crate::split::SMALL;
-use crate::stages::{Draft, Root, stream};
+use crate::split::{SMALL, splits};
+use crate::stages::{Draft, Root, build, stream};
 use chunkwise_kernels::{ArrayType, Node};
 use chunkwise_plan::demand::{Demands, demands, is_fold};
-use chunkwise_plan::schedule::{Pass, RECOMPUTE, Schedule};
+use chunkwise_plan::schedule::{Pass, Phase, RECOMPUTE, Schedule};
 use chunkwise_plan::{Program, Step, memory};
 use chunkwise_types::{Region, unravel, volume};
 use std::collections::HashSet;
@@ -85,17 +88,44 @@ impl Task {
         Task { program, nodes, tasks: volume(&counts), wants, types, needs, computed }
     }
 
-    /// The fold or decomposition nearest to the leaves that the tasks would compute again and again.
-    fn by_all_tasks(&self) -> Option<usize> {
+    /// The fold, or what is made in blocks, nearest to the leaves that the tasks would compute again and again.
+    fn by_all_tasks(&self, graph: &Graph, draft: &Draft, root: &Root) -> Option<usize> {
         (0..self.program.steps.len() - 1).find(|&i| {
             let step = &self.program.steps[i];
             let made = |regions: &[Region]| made(step, &self.types[i], regions);
             let all = made(&[Region::full(&step.ty.shape)]).unwrap_or_else(|| volume(&step.ty.shape));
             let again = self.computed[i] / all.max(1) as f64;
-            // A task that needs several blocks would hold them all at once.
             let blocks = made(&self.needs[i]);
-            (self.tasks > 1 && (step.is_fold() || blocks.is_some()) && again > RECOMPUTE) || blocks.is_some_and(|n| n > 1)
+            (self.tasks > 1 && (step.is_fold() || blocks.is_some()) && again > RECOMPUTE)
+                || blocks.is_some_and(|n| n > 1 && !self.in_turn(graph, draft, root, i, n))
         })
+    }
+
+    /// True if a fold takes the `needed` blocks of a step in turn, each once, and tasks enough can do so. Else a task would hold all blocks
+    /// at once, or a single task would make them.
+    fn in_turn(&self, graph: &Graph, draft: &Draft, root: &Root, i: usize, needed: u64) -> bool {
+        let uses = |other: &Root| draft.program(graph, &[other.node]).1.contains(&self.nodes[i]);
+        if draft.roots.iter().filter(|other| other.node != root.node && uses(other)).count() > 0 {
+            return false;
+        }
+        let stage = build(graph, draft, &[root]);
+        let program = &stage.program;
+        let step = &program.steps[i];
+        let size = step.ty.dtype.size();
+        let schedule = Schedule::of_program(program, self.wants.clone());
+        if !schedule.output_pass(program).demands[i].is_empty() {
+            return false;
+        }
+        let mut times = 0.0;
+        for (pass, n) in schedule.phases.iter().flat_map(|phase| sampled(&schedule, program, phase)) {
+            let blocks = made(step, &self.types[i], &pass.demands[i]).unwrap_or(0);
+            if blocks > 1 && elements(&pass.demands[i]).saturating_mul(size) > draft.step_bytes() {
+                return false;
+            }
+            times += blocks as f64 * n;
+        }
+        let enough = stage.tasks() >= 2 * draft.spec.workers.max(1) || splits(draft, &stage);
+        times <= needed as f64 * 1.01 && enough && memory::worst_need(&draft.arrays, &stage).total <= draft.spec.task_budget()
     }
 
     /// The fold nearest to the leaves for which one task would read much before a later fold begins, or which it would compute again and
@@ -121,12 +151,7 @@ impl Task {
             return None;
         }
         let schedule = Schedule::of_program(&program, self.wants.clone());
-        let phases = schedule.phases.iter().map(|phase| {
-            // Long streams are sampled: their steps are alike.
-            let (n, sample) = (phase.windows.len(), phase.windows.len().min(8));
-            let windows = (0..sample).filter_map(|i| phase.windows.get(i.saturating_mul(n) / sample));
-            windows.map(|window| (schedule.step_pass(&program, phase, &window), n as f64 / sample as f64)).collect::<Vec<_>>()
-        });
+        let phases = schedule.phases.iter().map(|phase| sampled(&schedule, &program, phase));
         let mut often = vec![0.0f64; program.steps.len()];
         for passes in phases.chain([vec![(schedule.output_pass(&program), 1.0)]]) {
             let mut computed = vec![0.0; program.steps.len()];
@@ -137,6 +162,13 @@ impl Task {
         }
         (0..program.steps.len() - 1).find(|&i| often[i] > RECOMPUTE)
     }
+}
+
+/// Some steps of a phase, each with how many it stands for. Long streams are sampled: their steps are alike.
+fn sampled(schedule: &Schedule, program: &Program, phase: &Phase) -> Vec<(Pass, f64)> {
+    let (n, sample) = (phase.windows.len(), phase.windows.len().min(8));
+    let windows = (0..sample).filter_map(|i| phase.windows.get(i.saturating_mul(n) / sample));
+    windows.map(|window| (schedule.step_pass(program, phase, &window), n as f64 / sample as f64)).collect()
 }
 
 /// Adds the elements of folds that are not streamed which the tiles of a pass compute.
@@ -152,7 +184,7 @@ fn by_tiles(schedule: &Schedule, program: &Program, pass: &Pass, times: f64, com
 }
 
 /// How many blocks a step makes for these regions, if it is a decomposition or calls a function for each block.
-fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Option<u64> {
+pub(crate) fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Option<u64> {
     let node = Node { kernel: step.kernel.as_ref()?, inputs, output: &step.ty };
     node.blocks(&Region::full(&step.ty.shape))?;
     Some(regions.iter().filter(|r| !r.is_empty()).filter_map(|r| node.blocks(r)).fold(0, u64::saturating_add))
@@ -176,7 +208,7 @@ fn users(graph: &Graph) -> Vec<Vec<usize>> {
 fn recomputed(graph: &Graph, draft: &Draft, k: usize) -> Option<usize> {
     let root = &draft.roots[k];
     let task = Task::new(graph, draft, root);
-    let found = task.by_all_tasks().or_else(|| task.by_one(graph, draft, root))?;
+    let found = task.by_all_tasks(graph, draft, root).or_else(|| task.by_one(graph, draft, root))?;
     Some(task.nodes[found])
 }
 

@@ -2,6 +2,7 @@
 //! results, the second folds those.
 
 use crate::cost::{reads, total};
+use crate::materialise::made;
 use crate::stages::{Draft, natural};
 use crate::tasks::{fit, fit_small};
 use crate::watch::reach;
@@ -33,18 +34,39 @@ pub(crate) fn run(draft: &mut Draft) {
     }
 }
 
-fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
+/// How a fold becomes a tree.
+struct Tree {
+    /// The folds, which run in lockstep, each with its rounds.
+    folds: Vec<(usize, Rounds)>,
+    /// Segments of the input.
+    parts: u64,
+}
+
+/// True if a stage can become a tree.
+pub(crate) fn splits(draft: &Draft, stage: &Stage) -> bool {
+    tree(draft, stage).is_some()
+}
+
+fn tree(draft: &Draft, stage: &Stage) -> Option<Tree> {
     let workers = draft.spec.workers.max(1);
-    let bytes = total(&reads(&draft.arrays, stage)).bytes;
-    if stage.tasks() == 0 || stage.tasks() >= 2 * workers || bytes < SMALL {
+    let program = &stage.program;
+    // What is made in blocks takes its time, which nobody knows, whatever is read for it.
+    let made: u64 = program
+        .steps
+        .iter()
+        .filter(|step| made(step, &program.input_types(step), &[]).is_some())
+        .map(|step| volume(&step.ty.shape).saturating_mul(step.ty.dtype.size()))
+        .fold(0, u64::saturating_add);
+    let bytes = total(&reads(&draft.arrays, stage)).bytes.max(made);
+    if stage.tasks() == 0 || stage.tasks() >= 2 * workers || (bytes < SMALL && made == 0) {
         return None;
     }
-    let streamed: Vec<usize> = (0..stage.program.steps.len()).filter(|&k| stage.program.steps[k].stream.is_some()).collect();
+    let streamed: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].stream.is_some()).collect();
     let first = *streamed.first()?;
-    let stream = stage.program.steps[first].stream.clone()?;
+    let stream = program.steps[first].stream.clone()?;
     let axis = (0..stream.len()).max_by_key(|&i| stream[i].count())?;
     let blocks = stream[axis].count();
-    let shared = draft.reads_only(stage, |a| memory::divisible(a) || memory::keeps(a));
+    let shared = made == 0 && draft.reads_only(stage, |a| memory::divisible(a) || memory::keeps(a));
     let per = blocks.div_ceil(rounds(stage, blocks, bytes, workers, shared)).max(1);
     let segments: Vec<AxisChunks> = stream
         .iter()
@@ -55,23 +77,33 @@ fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
     if parts < 2 {
         return None;
     }
-    let mut round1 = stage.program.clone();
-    let mut round2 = Program::default();
-    let mut outputs = Vec::new();
-    let mut place = vec![usize::MAX; stage.program.steps.len()];
-    let after = stage.program.dependents(&streamed);
+    let after = program.dependents(&streamed);
+    let mut folds = Vec::new();
     for &k in &streamed {
-        let step = &stage.program.steps[k];
+        let step = &program.steps[k];
         // All folds must run in lockstep over the same range, and none may depend on another.
         if step.stream.as_ref() != Some(&stream) || after[k] {
             return None;
         }
-        let types = stage.program.input_types(step);
+        let types = program.input_types(step);
         let rounds = Node { kernel: step.kernel.as_ref()?, inputs: &types, output: &step.ty }.rounds(&segments, axis)?;
-        let Rounds { first, partial, along, second } = rounds;
-        if volume(&partial.shape).saturating_mul(partial.dtype.size()).saturating_mul(2) > bytes {
+        if volume(&rounds.partial.shape).saturating_mul(rounds.partial.dtype.size()).saturating_mul(2) > bytes {
             return None;
         }
+        folds.push((k, rounds));
+    }
+    Some(Tree { folds, parts })
+}
+
+fn split(draft: &mut Draft, stage: &Stage) -> Option<(Stage, Stage)> {
+    let Tree { folds, parts } = tree(draft, stage)?;
+    let streamed: Vec<usize> = folds.iter().map(|(k, _)| *k).collect();
+    let mut round1 = stage.program.clone();
+    let mut round2 = Program::default();
+    let mut outputs = Vec::new();
+    let mut place = vec![usize::MAX; stage.program.steps.len()];
+    for (k, Rounds { first, partial, along, second }) in folds {
+        let step = &stage.program.steps[k];
         let pieces = partial.shape.iter().enumerate().map(|(i, &n)| AxisChunks::regular(n, if i == along { 1 } else { n }));
         let single = ChunkGrid(pieces.collect());
         let chunk = natural(draft.watch, &single, partial.dtype.size(), 32 << 20);

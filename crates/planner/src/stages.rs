@@ -371,7 +371,7 @@ fn lockstep(graph: &Graph, draft: &Draft, root: &Root) -> Option<(Vec<usize>, Ve
 const SMALL_ROOT: u64 = 64 << 10;
 
 /// The stage that stores some roots.
-fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
+pub(crate) fn build(graph: &Graph, draft: &Draft, group: &[&Root]) -> Stage {
     let nodes: Vec<usize> = group.iter().map(|r| r.node).collect();
     let (mut program, order) = draft.program(graph, &nodes);
     stream(graph, &mut program, &order, &nodes, draft);
