@@ -28,6 +28,8 @@ from ._worker import Arena, Channel, found, placed, used
 BASE = 48 << 20
 #: How often memory and time are looked at while a function runs, in seconds.
 TICK = 0.005
+#: How long to wait for killed processes to give back their memory, in seconds.
+GONE = 5.0
 #: How often a block is tried whose process dies.
 TRIES = 3
 #: Environment of workers: many run side by side, so each has one thread.
@@ -54,6 +56,15 @@ def _family(pid: int) -> list[int]:
         except OSError:
             continue
     return out
+
+
+def _lives(pid: int) -> bool:
+    """True if a process has not ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _anonymous(pid: int) -> int:
@@ -96,7 +107,8 @@ class Worker:
     def close(self) -> None:
         """Ends the process and all that it has started."""
         # The number of a process that was waited for may be another's by now; that of its group is taken while it has members.
-        for pid in reversed(_family(self.process.pid) if self.process.poll() is None else []):
+        family = _family(self.process.pid) if self.process.poll() is None else []
+        for pid in reversed(family):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
@@ -106,6 +118,10 @@ class Worker:
         except OSError:
             pass
         self.process.wait()
+        # Those that it has started end a little later. Some systems leave them as zombies, which hold nothing.
+        until = time.monotonic() + GONE
+        while any(map(_lives, family)) and time.monotonic() < until:
+            time.sleep(TICK)
 
     def free(self) -> None:
         """Ends the process and gives back what belongs to it."""
