@@ -72,18 +72,24 @@ def getitem(x: Array, key: Any) -> Array:
     entries = _entries(x, key)
     if not any(isinstance(e, np.ndarray) for e in entries):
         return Array(x._lazy.index(tuple(entries)))
+    together = _adjacent(entries)
     entries = _without_dots(x, entries)
     # First all that is no position: each axis of the rest is one that positions index, or another.
     basic = tuple(slice(None) if isinstance(e, (int, np.ndarray)) else e for e in entries)
     y = Array(x._lazy.index(basic))
     axes = [i for i, e in enumerate(entries) if isinstance(e, (int, np.ndarray))]
     parts = [_inside(np.asarray(entries[i]), y.shape[i], i) for i in axes]
-    together = axes == list(range(axes[0], axes[-1] + 1))
-    shape = np.broadcast_shapes(*(p.shape for p in parts))
+    shape = _common_shape(parts)
     picked = _outer(y, axes, parts, shape)
     if picked is None:
         picked = _points(y, axes, parts, shape)
     return _moved(picked, len(shape), axes[0] if together else 0)
+
+
+def _adjacent(entries: list[Any]) -> bool:
+    """True if nothing is between the numbers and positions of an index, not even an ellipsis that stands for no axis."""
+    at = [i for i, e in enumerate(entries) if isinstance(e, (int, np.ndarray))]
+    return at == list(range(at[0], at[-1] + 1))
 
 
 def orthogonal(x: Array, key: Sequence[Any]) -> Array:
@@ -103,6 +109,14 @@ def _without_dots(x: Array, entries: list[Any]) -> list[Any]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     at = dots[0] if dots else len(entries)
     return [*entries[:at], *[slice(None)] * (x.ndim - named), *entries[at + 1 :]]
+
+
+def _common_shape(parts: list[_Positions]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*(p.shape for p in parts))
+    except ValueError:
+        shapes = ", ".join(str(p.shape) for p in parts)
+        raise IndexError(f"the arrays of an index are taken together, but their shapes {shapes} do not broadcast") from None
 
 
 def _inside(p: _Positions, n: int, axis: int) -> _Positions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import numpy as np
 import pytest
@@ -32,6 +33,61 @@ def test_arrays_of_positions_are_indices_as_for_numpy() -> None:
             a[key]
     with cw.raise_if_computes(), pytest.raises(cw.ComputeError):
         a[cw.asarray([1, 0])]
+
+
+def drawn_index(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[object, ...]:
+    """An index of a random kind for each axis; some do not fit."""
+    out: list[object] = []
+    left = list(shape)
+    while left and rng.random() < 0.9:
+        n, kind = left[0], rng.integers(8)
+        if kind == 0:
+            out.append(int(rng.integers(-n - 1, n + 1)))
+        elif kind == 1:
+            ends = [None if rng.random() < 0.3 else int(rng.integers(-n - 2, n + 3)) for _ in range(2)]
+            out.append(slice(*ends, [None, -3, -1, 2][rng.integers(4)]))
+        elif kind == 2:
+            out.append(None)
+            continue
+        elif kind == 3:
+            return (*out, ..., *[[0, slice(None, None, -1)][rng.integers(2)] for _ in range(rng.integers(len(left) + 1))])
+        elif kind == 4:
+            out.append(rng.integers(-n, n, tuple(rng.integers(1, 4, rng.integers(3)))) if n else np.zeros(0, int))
+        elif kind == 5:
+            out.append(rng.random(n) < 0.5)
+        elif kind == 6 and len(left) > 1:
+            out.append(rng.random(left[:2]) < 0.4)
+            left.pop(0)
+        else:
+            out.append([int(i) for i in rng.integers(-n, max(n, 1), rng.integers(4))] if n else [])
+        left.pop(0)
+    return tuple(out)
+
+
+def test_indices_that_are_drawn() -> None:
+    # CHUNKWISE_SEED says where they begin.
+    first = int(os.environ.get("CHUNKWISE_SEED", "0"))
+    for seed in range(first, first + 600):
+        rng = np.random.default_rng(seed)
+        shape = tuple(int(n) for n in rng.integers(int(rng.random() > 0.1), 6, rng.integers(1, 5)))
+        x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+        a = cw.from_array(x, chunks=tuple(int(rng.integers(1, max(n, 1) + 1)) for n in shape))
+        key = drawn_index(rng, shape)
+        try:
+            wanted = x[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                a[key]
+            continue
+        got = a[key]
+        assert got.shape == wanted.shape, (seed, shape, key)
+        np.testing.assert_array_equal(got.compute(), wanted, err_msg=f"{seed} {shape} {key}")
+
+
+def test_an_ellipsis_is_between_positions_even_if_it_stands_for_no_axis() -> None:
+    x, a = pair(3, 2, 4)
+    key = (None, [2, 0, 1], [1], ..., 0)
+    same(a[key], x[key])
 
 
 def test_signatures_are_those_of_the_standard() -> None:
