@@ -101,11 +101,11 @@ impl Task {
         })
     }
 
-    /// True if a fold takes the `needed` blocks of a step in turn, each once, and tasks enough can do so. Else a task would hold all blocks
-    /// at once, or a single task would make them.
+    /// True if a fold takes the `needed` blocks of a step in turn, each once, and enough tasks can do so. Otherwise a task would hold all
+    /// blocks at once, or one task would make all of them.
     fn in_turn(&self, graph: &Graph, draft: &Draft, root: &Root, i: usize, needed: u64) -> bool {
-        let uses = |other: &Root| draft.program(graph, &[other.node]).1.contains(&self.nodes[i]);
-        if draft.roots.iter().filter(|other| other.node != root.node && uses(other)).count() > 0 {
+        let uses = |other: &Root| other.node != root.node && draft.program(graph, &[other.node]).1.contains(&self.nodes[i]);
+        if draft.roots.iter().any(uses) {
             return false;
         }
         let stage = build(graph, draft, &[root]);
