@@ -11,7 +11,7 @@ import numpy as np
 
 from ._array import Array
 from ._inputs import from_array
-from ._namespace import DTYPES, TABLE, call, dtype_name
+from ._namespace import DTYPES, TABLE, call, dtype_name, on_device
 
 newaxis = None
 pi, e, inf, nan = np.pi, np.e, np.inf, np.nan
@@ -38,12 +38,14 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return np.can_cast(_dtyped(from_), to)
 
 
+@on_device
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
     """An array of a number, of nested lists, of values of NumPy, or of anything with a shape and a dtype."""
     array = obj if isinstance(obj, Array) else from_array(obj if hasattr(obj, "dtype") else np.asarray(obj))
     return array if dtype is None or array.dtype == np.dtype(dtype) else call("astype", array, dtype_name(dtype))
 
 
+@on_device
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """The same values in another dtype."""
     return call("astype", x, dtype_name(dtype))
@@ -63,26 +65,31 @@ def _filled(shape: Any, value: Any, dtype: Any, chunks: Any = None) -> Array:
     return call("full", shape, value, dtype=dtype and dtype_name(dtype))
 
 
+@on_device
 def zeros(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Zeros."""
     return _filled(shape, 0, dtype or np.float64, chunks)
 
 
+@on_device
 def ones(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Ones."""
     return _filled(shape, 1, dtype or np.float64, chunks)
 
 
+@on_device
 def empty(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Zeros: there are no values that nobody has set."""
     return _filled(shape, 0, dtype or np.float64, chunks)
 
 
+@on_device
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """The same value everywhere."""
     return _filled(shape, fill_value, dtype, chunks)
 
 
+@on_device
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """The same value everywhere, in the shape, the dtype and the chunks of an array."""
     if chunks is None and shape is None and isinstance(x, Array):
@@ -90,11 +97,13 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, shape: Any = Non
     return _filled(x.shape if shape is None else shape, fill_value, dtype or x.dtype, chunks)
 
 
+@on_device
 def zeros_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Zeros in the shape and the dtype of an array."""
     return full_like(x, 0, dtype=dtype, shape=shape, chunks=chunks, device=device)
 
 
+@on_device
 def ones_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Ones in the shape and the dtype of an array."""
     return full_like(x, 1, dtype=dtype, shape=shape, chunks=chunks, device=device)
@@ -257,10 +266,12 @@ class _Info:
     def devices(self) -> tuple[str, ...]:
         return ("cpu",)
 
+    @on_device
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         kinds = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
         return {kind: np.dtype(name) for kind, name in kinds.items()}
 
+    @on_device
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         return {name: np.dtype(name) for name in DTYPES if kind is None or isdtype(name, kind)}
 

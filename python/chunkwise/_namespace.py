@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from . import _chunkwise
 from ._array import Array
 
-#: Arguments of the Array API that change nothing here.
-_IGNORED = ("device", "copy")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+#: The device of all arrays.
+DEVICE = "cpu"
+
+
+def check_device(device: Any) -> None:
+    """Refuses a device other than the one there is."""
+    if device not in (None, DEVICE):
+        raise ValueError(f"there is no device {device!r}; the only one is {DEVICE!r}")
+
+
+def on_device(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function that refuses a ``device`` that there is not, and otherwise ignores it."""
+
+    @functools.wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        check_device(kwargs.get("device"))
+        return function(*args, **kwargs)
+
+    return checked
+
 
 #: The entries of the table by name.
 TABLE: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _chunkwise.functions()}
@@ -81,7 +102,8 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     """The operation of the table with this name."""
     name = _NAMES.get(name, name)
     entry = TABLE.get(name)
-    kwargs = {k: v for k, v in kwargs.items() if k not in _IGNORED and not (k == "out" and v is None)}
+    check_device(kwargs.pop("device", None))
+    kwargs = {k: v for k, v in kwargs.items() if k != "copy" and not (k == "out" and v is None)}
     if entry is not None:
         if name not in _DTYPED and "dtype" in kwargs:
             dtype = kwargs.pop("dtype")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._array import Array
 from ._inputs import from_array
-from ._namespace import call, dtype_name
+from ._namespace import call, dtype_name, on_device
 
 
 def _array(x: Any, like: Any = None) -> Array:
@@ -45,6 +45,7 @@ def iinfo(type: Any, /) -> np.iinfo[Any]:
     return np.iinfo(_dtyped(type))
 
 
+@on_device
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """The values of an array of another library, which are copied."""
     if copy is False and not isinstance(x, Array):
@@ -56,6 +57,7 @@ def _chunked(chunks: Any) -> dict[str, Any]:
     return {} if chunks is None else {"chunks": [chunks] if isinstance(chunks, int) else chunks}
 
 
+@on_device
 def arange(start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Numbers from ``start`` to ``stop`` in steps; ``stop`` does not belong to them. With one argument they begin at 0."""
     if start is None or stop is None:
@@ -64,14 +66,19 @@ def arange(start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Any = N
     return call("arange", *numbers, dtype=dtype and dtype_name(dtype), **_chunked(chunks))
 
 
+@on_device
 def linspace(
     start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, endpoint: bool = True, chunks: Any = None, device: Any = None
 ) -> Array:
     """``num`` numbers from ``start`` to ``stop`` with equal steps, without ``stop`` for ``endpoint=False``."""
     x = call("linspace", start, stop, operator.index(num), endpoint=endpoint, **_chunked(chunks))
-    return x if dtype is None else x.astype(dtype)
+    if dtype is None:
+        return x
+    # NumPy rounds to whole numbers below, not towards zero.
+    return (call("floor", x) if np.dtype(dtype).kind in "iu" else x).astype(dtype)
 
 
+@on_device
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """The matrix with ones on a diagonal: the main one, or the ``k``-th above it."""
     n = operator.index(n_rows)
@@ -119,8 +126,8 @@ def repeat(x: Array, repeats: Any, /, *, axis: Any = None, dim: Any = None) -> A
     axis = dim if axis is None else axis
     if isinstance(repeats, Array):
         repeats = repeats.compute()
-    if np.size(repeats) == 1:
-        repeats = int(np.asarray(repeats).reshape(()))
+    times = [operator.index(n) for n in np.ravel(repeats).tolist()]
+    repeats = times[0] if len(times) == 1 else times
     return call("repeat", x, repeats, axis=axis)
 
 

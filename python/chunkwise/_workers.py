@@ -104,8 +104,8 @@ class Worker:
         self.channel.send({"path": sys.path, "file": file}, blob)
         self.base: int | None = None
 
-    def close(self) -> None:
-        """Ends the process and all that it has started."""
+    def kill(self) -> list[int]:
+        """Kills the process and all that it has started, whose numbers it returns."""
         # The number of a process that was waited for may be another's by now; that of its group is taken while it has members.
         family = _family(self.process.pid) if self.process.poll() is None else []
         for pid in reversed(family):
@@ -117,6 +117,11 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
             pass
+        return family
+
+    def close(self, family: list[int] | None = None) -> None:
+        """Ends the process and all that it has started, or waits for the end of those that were killed."""
+        family = self.kill() if family is None else family
         self.process.wait()
         # Those that it has started end a little later. Some systems leave them as zombies, which hold nothing.
         until = time.monotonic() + GONE
@@ -177,8 +182,9 @@ class Caller:
     def stop(self) -> None:
         with self.lock:
             self.stopped = True
-            for worker in self.busy:
-                worker.close()
+            killed = [(worker, worker.kill()) for worker in self.busy]
+        for worker, family in killed:
+            worker.close(family)
 
     def end(self) -> None:
         with self.lock:

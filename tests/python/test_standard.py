@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,6 +106,7 @@ def test_made_arrays() -> None:
     same(cw.arange(5, dtype=cw.float32), np.arange(5, dtype="float32"))
     same(cw.arange(1, step=2, stop=8), np.arange(1, 8, 2))
     same(cw.linspace(0, 1, num=3, dtype=cw.float32), np.linspace(0, 1, 3, dtype="float32"))
+    same(cw.linspace(-2, 2, 7, dtype=cw.int64), np.linspace(-2, 2, 7, dtype="int64"))
     same(cw.eye(3, 4, k=-(2**80)), np.zeros((3, 4)))
     same(cw.eye(3, k=1, dtype=cw.int8), np.eye(3, k=1, dtype="int8"))
     x, a = pair(2, 3, 4)
@@ -116,6 +118,22 @@ def test_made_arrays() -> None:
     np.testing.assert_array_equal(np.from_dlpack(a), x)
 
 
+def test_devices() -> None:
+    _, a = pair(2, 3)
+    made: list[Any] = [cw.asarray, cw.zeros_like, cw.ones_like, cw.empty_like, cw.zeros, cw.ones, cw.empty, cw.arange, cw.eye, cw.from_dlpack]
+    for function in made:
+        given = a if function in made[:4] or function is cw.from_dlpack else 3
+        assert function(given, device="cpu").dtype is not None
+        with pytest.raises(ValueError, match="no device 'gpu'"):
+            function(given, device="gpu")
+    with pytest.raises(ValueError, match="no device 'gpu'"):
+        cw.full(3, 1, device="gpu")
+    with pytest.raises(ValueError, match="no device 'gpu'"):
+        cw.linspace(0, 1, 3, device="gpu")
+    with pytest.raises(ValueError, match="no device 'gpu'"):
+        cw.astype(a, cw.float32, device="gpu")
+
+
 def test_arguments_of_functions_that_move_elements() -> None:
     x, a = pair(2, 3)
     same(cw.roll(a, 4), np.roll(x, 4))
@@ -125,6 +143,11 @@ def test_arguments_of_functions_that_move_elements() -> None:
     same(cw.tile(a, (2, 1, 2)), np.tile(x, (2, 1, 2)))
     same(cw.repeat(a, cw.asarray([2, 0]), axis=0), np.repeat(x, [2, 0], axis=0))
     same(cw.repeat(a, cw.asarray([3])), np.repeat(x, 3))
+    for whole in [cw.repeat, cw.take]:
+        with pytest.raises((TypeError, ValueError), match="integer"):
+            whole(a, 2.5, axis=0)
+        with pytest.raises((TypeError, ValueError), match="integer"):
+            whole(a, np.array([0.5, 1.5]), axis=0)
     same(cw.take(a, cw.asarray([2, 0]), axis=1), x[:, [2, 0]])
     same(cw.clip(a, min=1, max=4), np.clip(x, 1, 4))
     same(cw.diff(a, axis=0, prepend=a, append=a), np.diff(np.concatenate([x, x, x]), axis=0))
