@@ -21,6 +21,8 @@ BINARY = {
     "rshift": "bitwise_right_shift",
 }
 COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+#: Powers that are other functions as operators of NumPy, where the two differ: at -inf, and for bool.
+POWERS = {(int, 2): "square", (float, 0.5): "sqrt"}
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax")
 METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "round": "round", "repeat": "repeat", "take": "take"}
@@ -39,6 +41,8 @@ def _binary(name: str, reflected: bool = False) -> Any:
 
         if not is_operand(other):
             return NotImplemented
+        if name == "pow" and not reflected and type(other) in (int, float) and (type(other), other) in POWERS:
+            return call(POWERS[type(other), other], self)
         return call(name, other, self) if reflected else call(name, self, other)
 
     return method

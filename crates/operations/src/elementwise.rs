@@ -105,6 +105,18 @@ fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Op
     Ok(out.into_iter().map(|(name, _)| name).collect())
 }
 
+/// `x ** 2` is by far the most common power, and a product is exact and fast.
+fn squared(op: ElementOp, args: &[Operand]) -> (ElementOp, &[Operand]) {
+    match (op, args) {
+        (ElementOp::Pow, [Operand::Array(x), Operand::Scalar(exponent)])
+            if x.dtype() != DType::Bool && (*exponent == Scalar::Int(2) || x.dtype().is_inexact() && *exponent == Scalar::Float(2.0)) =>
+        {
+            (ElementOp::Square, &args[..1])
+        }
+        _ => (op, args),
+    }
+}
+
 /// Applies an element-wise function.
 ///
 /// A scalar takes the dtype of the arrays that it meets, and it must fit it; comparisons are exact for every scalar.
@@ -124,6 +136,7 @@ fn merged_dims(operation: &str, arrays: &[&Array], rank: usize) -> Result<Vec<Op
 /// If the number of arguments is wrong, the shapes do not broadcast, the dimension names clash, a dtype is not accepted, or a scalar does
 /// not fit the dtype that it takes.
 pub fn elementwise(op: ElementOp, args: &[Operand]) -> Result<Array, OpError> {
+    let (op, args) = squared(op, args);
     let name = op.name();
     if args.len() != op.arity() {
         return Err(OpError::new(name, format!("it takes {} arguments, not {}", op.arity(), args.len())));
@@ -198,4 +211,26 @@ pub fn clip(a: &Array, low: Option<Operand>, high: Option<Operand>) -> Result<Ar
         out = elementwise(ElementOp::Minimum, &[Operand::Array(out), high])?;
     }
     Ok(out)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_products_where_they_are_the_same() {
+        let chosen = |dtype: DType, exponent: Scalar| {
+            let one = if dtype == DType::Bool { Scalar::Bool(true) } else { Scalar::Int(1) };
+            let x = crate::create::full(&[3], one, dtype, None).unwrap();
+            squared(ElementOp::Pow, &[(&x).into(), exponent.into()]).0
+        };
+        assert_eq!(chosen(DType::Float32, Scalar::Int(2)), ElementOp::Square);
+        assert_eq!(chosen(DType::Float64, Scalar::Float(2.0)), ElementOp::Square);
+        assert_eq!(chosen(DType::UInt8, Scalar::Int(2)), ElementOp::Square);
+        // The results are floats, int64, and another number.
+        assert_eq!(chosen(DType::UInt8, Scalar::Float(2.0)), ElementOp::Pow);
+        assert_eq!(chosen(DType::Bool, Scalar::Int(2)), ElementOp::Pow);
+        assert_eq!(chosen(DType::Float64, Scalar::Int(3)), ElementOp::Pow);
+    }
 }
