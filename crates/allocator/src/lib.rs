@@ -1,4 +1,4 @@
-//! The allocator of the command. Small blocks come from the system; large ones are mapped by themselves and kept for the next task.
+//! The allocator of the command and of the Python package. Small blocks come from the system; large ones are mapped by themselves and kept for the next task.
 //!
 //! Chunks and accumulators are tens of megabytes, and every task allocates and frees them. The system takes their pages back and clears
 //! them again each time, which took more time than arithmetic (docs/design/performance.md). So a freed mapping is kept and given out again,
@@ -22,6 +22,7 @@ const SMALL: usize = 64 << 10;
 const KEPT: usize = 128;
 
 /// The allocator; see the module.
+#[derive(Debug)]
 pub struct Allocator;
 
 fn by_itself(layout: Layout) -> bool {
@@ -117,6 +118,22 @@ impl Kept {
 impl Free {
     fn touches(self, other: Free) -> bool {
         self.huge == other.huge && (self.start + self.len == other.start || other.start + other.len == self.start)
+    }
+}
+
+/// Gives all kept mappings back to the system, for programs that do other work after a run.
+pub fn trim() {
+    loop {
+        let old = {
+            let mut kept = freed();
+            if kept.count == 0 {
+                kept.most = kept.used;
+                return;
+            }
+            kept.remove(0)
+        };
+        // SAFETY: it was kept with this address and length, and is not in use any more.
+        unsafe { map::unmap(old.start as *mut u8, old.len) };
     }
 }
 
@@ -378,6 +395,16 @@ mod tests {
             assert!(std::slice::from_raw_parts(second, layout.size()).iter().all(|&b| b == 0));
             Allocator.dealloc(second, layout);
         }
+    }
+
+    #[test]
+    fn what_is_trimmed_is_not_resident() {
+        let mut v: Vec<u8> = vec![3; 64 * HUGE];
+        v[HUGE] = 4;
+        drop(v);
+        trim();
+        let kept = freed();
+        assert!(kept.blocks[..kept.count].iter().all(|b| b.len < 64 * HUGE));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The `chunkwise` command.
 
-mod allocator;
 #[cfg(feature = "aws")]
 mod aws;
 mod clean;
@@ -22,7 +21,7 @@ use std::process::ExitCode;
 use textwrap::{WordSeparator, WordSplitter};
 
 #[global_allocator]
-static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+static ALLOCATOR: chunkwise_allocator::Allocator = chunkwise_allocator::Allocator;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 refused before anything was computed (command line, pipeline, plan, memory, outputs), \
                           130 and 143 stopped by a signal. `worker` has codes of its own.";

@@ -9,12 +9,8 @@ use std::fmt;
 
 /// The program's own allocator, so that outputs are had as in a task. With one that gives memory back to the system and takes it anew for
 /// every output, the benchmark would measure page faults.
-#[path = "../../cli/src/allocator.rs"]
-#[allow(unused_imports)] // Its tests are not run here.
-mod allocator;
-
 #[global_allocator]
-static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+static ALLOCATOR: chunkwise_allocator::Allocator = chunkwise_allocator::Allocator;
 
 /// Bytes of an input.
 const BYTES: u64 = 8 << 20;

@@ -16,6 +16,10 @@ mod values;
 
 use pyo3::prelude::*;
 
+/// That of this module alone: Python and its other modules have their own.
+#[global_allocator]
+static ALLOCATOR: chunkwise_allocator::Allocator = chunkwise_allocator::Allocator;
+
 /// The engine of the package `chunkwise`.
 #[pymodule]
 fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {

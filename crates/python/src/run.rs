@@ -92,6 +92,8 @@ impl Settings {
         calls.begin(py)?;
         let report = self.run_in(&runtime, py, plan, &calls, options, watch);
         calls.end(py)?;
+        // The process goes on with other work.
+        chunkwise_allocator::trim();
         // What the user's own function raised says more than the task that failed with it.
         match (report, calls.raised()) {
             (Err(Failure::Engine(_)), Some(e)) => Err(e.into()),
