@@ -178,6 +178,13 @@ class Array(Operators):
         # The processor, as DLPack numbers devices.
         return (1, 0)
 
+    def __dask_tokenize__(self) -> Any:
+        # Dask asks for it before it takes over an array, of which it would compute each of its chunks in a run of its own.
+        raise TypeError(
+            "Dask was given a lazy array of chunkwise. Under xarray, name the manager of chunks: xr.set_options(chunk_manager='chunkwise') for all "
+            "calls, or chunk(..., chunked_array_type='chunkwise') for one. compute() gives the values."
+        )
+
     def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
         """The array itself: there is one device."""
         if device != self.device or stream is not None:

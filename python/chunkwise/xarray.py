@@ -16,11 +16,11 @@ from xarray.coding import common, variables
 from xarray.core import indexing
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _functions, _run
+from . import _flox, _functions, _run
 from ._array import Array, Chunks
 from ._index import orthogonal
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
-from ._namespace import call
+from ._namespace import call, has_dtype
 
 
 class _NotRecognised(Exception):
@@ -92,6 +92,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
     def __init__(self) -> None:
         self.array_cls = Array
+        _flox.install()
 
     def is_chunked_array(self, data: Any) -> bool:
         return isinstance(data, Array)
@@ -118,8 +119,10 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
         return AUTO
 
-    def from_array(self, data: Any, chunks: Any, **kwargs: Any) -> Array:
-        """An array that reads what xarray would read."""
+    def from_array(self, data: Any, chunks: Any, **kwargs: Any) -> Any:
+        """An array that reads what xarray would read. Texts and dates, which the engine does not have, stay xarray's own lazy arrays."""
+        if not has_dtype(data.dtype):
+            return data.array if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter) else data
         try:
             array = unwrapped(data)
         except _NotRecognised:

@@ -175,3 +175,23 @@ def test_limits_of_floats_are_numbers_of_python(dtype: str) -> None:
     assert type(info.eps) is float and info.eps == np.finfo(dtype).eps and type(info.bits) is int
     assert info.dtype == np.finfo(dtype).dtype
     assert cw.iinfo(cw.asarray(1, dtype="uint8")).max == 255
+
+
+def test_dask_does_not_take_over_arrays() -> None:
+    # It asks for this before it wraps an array, of which it would compute each chunk in a run of its own.
+    _, a = pair(2, 3)
+    with pytest.raises(TypeError, match="chunk_manager='chunkwise'"):
+        a.__dask_tokenize__()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
+def test_powers_are_those_of_numpy(dtype: str) -> None:
+    x, a = pair(2, 3, dtype=dtype)
+    same(a**2, x**2)
+    same(cw.pow(a, 2), np.power(x, 2))
+    if dtype != "bool":
+        same(a**2.0, x**2.0)
+        same(a**0.5, x**0.5)
+    infinite = np.array([-np.inf, np.inf, 4.0])
+    with np.errstate(invalid="ignore"):
+        same(cw.from_array(infinite) ** 0.5, infinite**0.5)
