@@ -75,7 +75,7 @@ PIPELINES = {
         "v": 'mean(ds.v**2, dim="time", skipna=False)',
         "uv": 'mean(ds.u*ds.v, dim="time", skipna=False)',
     },
-    "vorticity": {"zeta": "(ds.v*ds.dy - roll(ds.v*ds.dy, i=1)) - (ds.u*ds.dx - roll(ds.u*ds.dx, j=1))"},
+    "vorticity": {"zeta": '(ds.v*ds.dy - roll(ds.v*ds.dy, 1, axis="i")) - (ds.u*ds.dx - roll(ds.u*ds.dx, 1, axis="j"))'},
     "climatology_anomalies": {"asn": 'ds.asn - lookup(groupby_mean(ds.asn, "time.dayofyear"), "time.dayofyear")'},
     "transformed_eulerian_mean": {
         **{x: f'resample_mean(mean(ds.{x}, dim="lon"), time="1D")' for x in "uvwt"},
