@@ -14,8 +14,8 @@ import wrapt
 from ._array import Array
 from ._namespace import TABLE, call
 
-#: The most labels that a plan contains.
-MOST = 10_000_000
+#: A plan with more labels would be too large.
+MOST_LABELS = 10_000_000
 _FUNCTIONS = frozenset(name.removeprefix("groupby_") for name in TABLE if name.startswith("groupby_"))
 
 
@@ -46,8 +46,8 @@ def _flat(array: Array, bys: Sequence[Any], axis: Any) -> tuple[Array, list[np.n
     if list(axes) != list(wanted):
         raise NotImplementedError("groups along some axes of the labels only are not possible with chunkwise; reduce all of them")
     shape = array.shape[array.ndim - ndim :]
-    if prod(shape) > MOST:
-        raise NotImplementedError(f"{prod(shape)} labels are too many for a plan ({MOST} at most); reduce the axes without labels in a step of its own")
+    if prod(shape) > MOST_LABELS:
+        raise NotImplementedError(f"{prod(shape)} labels are too many for a plan ({MOST_LABELS} at most); reduce the axes without labels in a step of its own")
     if ndim > 1:
         array = call("reshape", array, [*array.shape[: array.ndim - ndim], prod(shape)])
     return array, [np.broadcast_to(by, shape) for by in bys]

@@ -160,7 +160,7 @@ fn binary(op: BinaryOp, sides: [Value; 2], span: &Range<usize>, scope: &Scope<'_
         (BinaryOp::MatMul, _) => {
             return table::named("matmul").and_then(|o| o.call(&Arguments::of(sides), &scope.context)).map_err(at(span));
         }
-        // x ** 2 is by far the most common power, and a product is exact and fast.
+        // As an operator of NumPy: the square of bool is int8, unlike pow(x, 2).
         (BinaryOp::Pow, Value::Scalar(Scalar::Int(2))) => return element(ElementOp::Square, [a.clone()], span, scope),
         // As in NumPy, also where the two differ: at -inf.
         (BinaryOp::Pow, Value::Scalar(Scalar::Float(0.5))) => return element(ElementOp::Sqrt, [a.clone()], span, scope),
