@@ -31,10 +31,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def settings(tmp_path: Path) -> Iterator[None]:
-    """A work directory and a budget of its own for each test."""
+    """A work directory and a budget of its own for each test, and chunkwise under xarray: Dask is there, too."""
+    import xarray as xr
+
     import chunkwise as cw
 
-    with cw.config(work_dir=tmp_path / "work", allowed_mem="500MB", workers=2):
+    with cw.config(work_dir=tmp_path / "work", allowed_mem="500MB", workers=2), xr.set_options(chunk_manager="chunkwise"):
         yield
 
 

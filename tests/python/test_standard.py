@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import chunkwise as cw
 from test_array import same
@@ -179,9 +180,12 @@ def test_limits_of_floats_are_numbers_of_python(dtype: str) -> None:
 
 def test_dask_does_not_take_over_arrays() -> None:
     # It asks for this before it wraps an array, of which it would compute each chunk in a run of its own.
+    pytest.importorskip("dask")
     _, a = pair(2, 3)
-    with pytest.raises(TypeError, match="chunk_manager='chunkwise'"):
-        a.__dask_tokenize__()
+    lazy = xr.DataArray(a, dims=["y", "x"])
+    with xr.set_options(chunk_manager="dask"), pytest.raises(TypeError, match="chunk_manager='chunkwise'"):
+        lazy.chunk(y=1)
+    assert isinstance(lazy.chunk(y=1).data, cw.Array)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
