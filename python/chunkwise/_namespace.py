@@ -50,11 +50,6 @@ def is_operand(x: Any) -> bool:
     return isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray))
 
 
-def has_dtype(dtype: Any) -> bool:
-    """True of a dtype that the engine has, in whatever order of bytes."""
-    return np.dtype(dtype).name in DTYPES
-
-
 def dtype_name(dtype: Any) -> str:
     """The name of a dtype that the engine has."""
     if isinstance(dtype, str) and dtype in DTYPES:

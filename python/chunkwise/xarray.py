@@ -20,7 +20,10 @@ from . import _flox, _functions, _run
 from ._array import Array, Chunks
 from ._index import orthogonal
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
-from ._namespace import call, has_dtype
+from ._namespace import call
+
+#: Kinds of dtypes that the engine does not have, and that mostly describe data. Numbers that it does not have are refused: they may be large.
+TEXTS_AND_DATES = "MmOSTU"
 
 
 class _NotRecognised(Exception):
@@ -121,7 +124,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
     def from_array(self, data: Any, chunks: Any, **kwargs: Any) -> Any:
         """An array that reads what xarray would read. Texts and dates, which the engine does not have, stay xarray's own lazy arrays."""
-        if not has_dtype(data.dtype):
+        if data.dtype.kind in TEXTS_AND_DATES:
             return data.array if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter) else data
         try:
             array = unwrapped(data)

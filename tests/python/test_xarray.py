@@ -204,3 +204,21 @@ def test_chunk_and_persist(loaded: xr.Dataset) -> None:
     assert isinstance(ds.uwnd.data, cw.Array) and ds.uwnd.data.chunksize == (10, 73, 144)
     check(ds.uwnd.mean("time").compute(), loaded.uwnd.mean("time"))
     check(ds.persist().uwnd.compute(), loaded.uwnd)
+
+
+def test_texts_and_dates_stay_lazy_arrays_of_xarray(tmp_path: Path) -> None:
+    when = np.array(["2001-02-03", "2004-05-06", "2007-08-09"], "datetime64[ns]")
+    ds = xr.Dataset({"x": ("n", np.arange(3.0)), "name": ("n", np.array(["a", "b", "cc"])), "when": ("n", when), "gap": ("n", when - when[0])})
+    ds["x"].attrs["units"] = "K"
+    ds.to_zarr(tmp_path / "in.zarr", consolidated=False)
+    lazy = xr.open_zarr(tmp_path / "in.zarr", consolidated=False)
+    assert isinstance(lazy.x.data, cw.Array) and not any(lazy[name].variable._in_memory for name in ("name", "when", "gap"))
+    xr.testing.assert_identical(lazy.compute(), ds)
+    lazy.isel(n=slice(1, 3)).to_zarr(tmp_path / "out.zarr", consolidated=False)
+    xr.testing.assert_identical(xr.open_zarr(tmp_path / "out.zarr", chunks=None, consolidated=False).load(), ds.isel(n=slice(1, 3)))
+
+
+def test_numbers_that_the_engine_does_not_have_are_not_loaded(tmp_path: Path) -> None:
+    xr.Dataset({"x": ("n", np.arange(3, dtype="float16"))}).to_zarr(tmp_path / "in.zarr", consolidated=False)
+    with pytest.raises((TypeError, ValueError), match="float16"):
+        xr.open_zarr(tmp_path / "in.zarr", consolidated=False)
