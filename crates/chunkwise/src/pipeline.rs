@@ -2,8 +2,6 @@
 
 use crate::inputs::Inputs;
 use crate::{Error, Runtime, Session, outputs};
-pub use chunkwise_executor::EXECUTORS;
-use chunkwise_executor::no_executor;
 use chunkwise_ops::align::Join;
 pub use chunkwise_ops::suggest;
 use chunkwise_ops::{Value, table::Context};
@@ -46,7 +44,7 @@ pub struct Pipeline {
 /// An executor by name, with its options as text.
 #[derive(Debug, Clone)]
 pub struct ExecutorSpec {
-    /// One of [`EXECUTORS`].
+    /// One of the executors of the runtime.
     pub name: String,
     /// Its options.
     pub options: BTreeMap<String, String>,
@@ -194,8 +192,9 @@ fn build(runtime: &Runtime, doc: &Document, base: &Path, overrides: &Overrides) 
             .notes
             .push(format!("the output '{}' is empty: nothing is left along {dim}", r.url.strip_prefix("file://").unwrap_or(&r.url)));
     }
-    if let Some(e) = doc.spec.executor.as_ref().filter(|e| !EXECUTORS.contains(&e.value.as_str())) {
-        return Err(doc.error(e.span.clone(), no_executor(&e.value), "this executor").into());
+    let executors = &runtime.host().executors;
+    if let Some(e) = doc.spec.executor.as_ref().filter(|e| !executors.has(&e.value)) {
+        return Err(doc.error(e.span.clone(), executors.none(&e.value), "this executor").into());
     }
     let executor = ExecutorSpec {
         name: doc.spec.executor.as_ref().map_or("threads", |e| &e.value).to_string(),

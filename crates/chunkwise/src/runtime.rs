@@ -2,7 +2,7 @@
 
 use crate::observer::Observer;
 use crate::{Error, Expr, Session, decode_cf, open};
-use chunkwise_executor::{Choice, Driver, Event, Host, RunOptions, RunReport};
+use chunkwise_executor::{Choice, Driver, Event, Executors, Factory, Host, OptionError, Options, RunOptions, RunReport};
 use chunkwise_kernels::{Function, Functions};
 use chunkwise_plan::Plan;
 use chunkwise_storage::Stores;
@@ -60,6 +60,9 @@ pub struct RuntimeBuilder {
     prefixes: Option<Vec<String>>,
     program: Option<PathBuf>,
     functions: Functions,
+    executors: Executors,
+    /// Why an executor could not be added.
+    refused: Option<OptionError>,
     observer: Observer,
 }
 
@@ -100,6 +103,21 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Adds an executor under a name, which pipelines, command lines and [`Runtime::choose`] take. `read` takes its options from
+    /// `--executor-option`, and gives an executor that is opened for each plan. Most are an [`Engine`](chunkwise_executor::Engine), opened
+    /// by [`Opening::through`](chunkwise_executor::Opening::through).
+    ///
+    /// The crate `examples/own` has one, with its tests.
+    pub fn executor<F: Factory + 'static>(
+        mut self,
+        name: impl Into<String>,
+        read: impl Fn(&mut Options<'_>) -> Result<F, OptionError> + Send + Sync + 'static,
+    ) -> RuntimeBuilder {
+        let refused = self.executors.add(name, read).err();
+        self.refused = self.refused.or(refused);
+        self
+    }
+
     /// Stops the runs of all sessions when this becomes true. A run that was stopped can be resumed.
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> RuntimeBuilder {
         self.observer.cancel = cancel;
@@ -115,15 +133,18 @@ impl RuntimeBuilder {
     /// The runtime.
     ///
     /// # Errors
-    /// When options contradict their prefix, a prefix is not a URL, or a word is nothing that can be allowed.
+    /// When options contradict their prefix, a prefix is not a URL, a word is nothing that can be allowed, or there is an executor of that name.
     pub fn build(self) -> Result<Runtime, Error> {
-        let RuntimeBuilder { stores, storage, allow, prefixes, program, functions, observer } = self;
+        let RuntimeBuilder { stores, storage, allow, prefixes, program, functions, executors, refused, observer } = self;
+        if let Some(e) = refused {
+            return Err(Error::Other(e.to_string()));
+        }
         stores.allow(&allow).map_err(Error::Other)?;
         stores.configure_by_program(&storage)?;
         if let Some(prefixes) = prefixes {
             stores.restrict(&prefixes)?;
         }
-        Ok(Runtime(Arc::new(Inner { host: Host { stores, program, functions }, observer })))
+        Ok(Runtime(Arc::new(Inner { host: Host { stores, program, functions, executors }, observer })))
     }
 }
 
@@ -142,6 +163,8 @@ impl Runtime {
             prefixes: None,
             program: None,
             functions: Functions::default(),
+            executors: Executors::default(),
+            refused: None,
             observer: Observer::default(),
         }
     }
@@ -168,6 +191,15 @@ impl Runtime {
     /// Its stores, worker program and functions, as executors and workers take them.
     pub fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// An executor by its name, with options as text. Of the options in `pipeline`, which may come from another person, only those count that
+    /// a pipeline may set.
+    ///
+    /// # Errors
+    /// When there is no such executor, or it has no such option.
+    pub fn choose(&self, name: &str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Result<Choice, OptionError> {
+        self.0.host.executors.choose(name, given, pipeline)
     }
 
     /// A session in this runtime. `allowed_mem` bounds the whole process, whatever the number of `workers` (threads).

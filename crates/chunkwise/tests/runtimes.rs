@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise::executor::{Choice, Event, RunOptions};
+use chunkwise::executor::{Event, RunOptions};
 use chunkwise::storage::Stores;
 use chunkwise::types::{Scalar, StoreOptions};
 use chunkwise::{Error, Expr, Runtime, Session, ops};
@@ -154,7 +154,7 @@ fn a_program_that_is_no_worker_starts_no_copies_of_itself() {
     let folder = tempfile::tempdir().unwrap();
     let session = Runtime::new().session(500_000_000, 2, &at(folder.path(), "work")).unwrap();
     let plan = session.plan(&[session.request(&at(folder.path(), "n"), &count(10).array().unwrap()).unwrap()]).unwrap();
-    let processes = Choice::parse("processes", &BTreeMap::new(), &BTreeMap::new()).unwrap();
+    let processes = session.runtime().choose("processes", &BTreeMap::new(), &BTreeMap::new()).unwrap();
     let run = session.runtime().run_on(&processes, plan, None, &RunOptions::default(), &AtomicBool::new(false), &mut |_| {});
     let message = run.unwrap_err().to_string();
     assert!(message.contains("worker_program") && message.contains("'program'"), "{message}");

@@ -60,14 +60,14 @@ fn prepare(runtime: &Runtime, path: &Path, limits: &Limits) -> Result<(Plan, Opt
 }
 
 /// The executor of the command line, or else of the pipeline. Options of the pipeline count only if they belong to the same executor.
-fn choose(pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
+fn choose(runtime: &Runtime, pipeline: Option<&Pipeline>, limits: &Limits) -> Result<Choice, Report> {
     let spec = pipeline.map(|p| p.executor.clone()).unwrap_or_default();
     let function = limits.function.as_ref().map(|f| ("function".to_string(), f.clone()));
     let named = limits.executor.clone().or_else(|| function.as_ref().map(|_| "lambda".into()));
     let name = named.unwrap_or_else(|| spec.name.clone());
     let offered = if name == spec.name { spec.options } else { Default::default() };
     let given = function.into_iter().chain(limits.executor_option.iter().cloned()).collect();
-    Choice::parse(&name, &given, &offered).map_err(|e| refuse!("{e}"))
+    runtime.choose(&name, &given, &offered).map_err(|e| refuse!("{e}"))
 }
 
 /// Ends a run at the next chunk when the user (Ctrl-C) or an engine (SIGTERM) asks for it. A second signal ends it at once.
@@ -82,7 +82,7 @@ pub(crate) fn stop_on_signals() -> Result<&'static AtomicBool, Report> {
 }
 
 fn execute(runtime: &Runtime, plan: Plan, pipeline: Option<&Pipeline>, limits: &Limits, flags: &RunFlags) -> Outcome {
-    let choice = choose(pipeline, limits)?;
+    let choice = choose(runtime, pipeline, limits)?;
     if flags.dry_run {
         outln!(
             "{}",

@@ -45,6 +45,9 @@ pub(crate) struct WorkerArgs {
     /// What the process may use, everything included [default: what the plan says].
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::size)]
     allowed_mem: Option<ByteSize>,
+    /// Ends at once when standard input is closed: then whoever started it is gone.
+    #[arg(long, conflicts_with = "stdin")]
+    tied: bool,
     /// Seconds that one attempt at a task may take [default: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = crate::seconds)]
     task_timeout: Option<Duration>,
@@ -64,7 +67,18 @@ fn run(host: &Host, args: &WorkerArgs) -> Result<Exit, WorkerError> {
     Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
 }
 
+/// Ends this process when standard input is closed. A worker may be killed at any time, so it need not clean up.
+fn end_with_input() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(i32::from(Exit::Stopped.code()))
+    });
+}
+
 pub(crate) fn worker(host: &Host, args: &WorkerArgs) -> ! {
+    if args.tied {
+        end_with_input();
+    }
     if args.stdin {
         chunkwise::executor::worker::end_with_parent();
     }

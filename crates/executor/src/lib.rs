@@ -34,7 +34,10 @@ pub use error::RunError;
 pub use event::{Event, Progress, RunReport, StageInfo, Usage};
 #[cfg(feature = "aws")]
 pub use executors::aws;
-pub use executors::{Assignment, Choice, EXECUTORS, Executor, Host, LEFT_OUT, OptionError, ThreadExecutor, Update, no_executor};
+pub use executors::{
+    Assignment, BatchExecutor, Choice, Engine, Executor, Executors, Factory, Host, Job, LEFT_OUT, Open, Opening, OptionError, Options,
+    State, ThreadExecutor, UnderWay, Update,
+};
 pub use log::{Journal, read_reports};
 pub use renewals::Fence;
 pub use replace::check_apart;

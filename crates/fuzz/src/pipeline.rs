@@ -3,7 +3,6 @@
 use crate::inputs;
 use crate::metadata::planned;
 use crate::place::runtime;
-use chunkwise::executor::Choice;
 use chunkwise::pipeline::{LoadError, Overrides, load_text};
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +26,7 @@ pub(crate) fn load(text: &str) {
         Err(LoadError::Pipeline(e)) => return drop((e.to_string(), format!("{e:?}"))),
         Err(LoadError::Other(e)) => return drop(e.to_string()),
     };
-    if let Err(e) = Choice::parse(&loaded.executor.name, &Default::default(), &loaded.executor.options) {
+    if let Err(e) = runtime().choose(&loaded.executor.name, &Default::default(), &loaded.executor.options) {
         drop(e.to_string());
     }
     planned(loaded.session.clone().with_planning_limit(PLANNING).plan(&loaded.requests));

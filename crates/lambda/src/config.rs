@@ -1,6 +1,6 @@
 //! The configuration of the function, from its environment.
 
-use chunkwise::Runtime;
+use chunkwise::{Runtime, RuntimeBuilder};
 
 /// The configuration.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ impl Config {
     ///
     /// # Errors
     /// One sentence, if a variable is wrong.
-    pub fn from_env() -> Result<Config, String> {
+    pub fn from_env(add: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> Result<Config, String> {
         let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let megabytes = match variable("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") {
             Some(text) => text.parse::<u64>().map_err(|_| format!("AWS_LAMBDA_FUNCTION_MEMORY_SIZE={text} is no number of megabytes"))?,
@@ -34,7 +34,7 @@ impl Config {
         if prefixes.is_empty() {
             tracing::warn!("CHUNKWISE_ALLOWED_PREFIXES names no URL prefix, so nothing can be read or written");
         }
-        let runtime = Runtime::new();
+        let runtime = add(Runtime::builder()).build().map_err(|e| e.to_string())?;
         runtime.stores().restrict(&prefixes).map_err(|e| format!("CHUNKWISE_ALLOWED_PREFIXES: {e}"))?;
         Ok(Config { memory: megabytes << 20, processors: processors(megabytes), work_dir: variable("CHUNKWISE_WORK_DIR"), runtime })
     }

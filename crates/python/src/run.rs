@@ -44,7 +44,7 @@ impl Settings {
         options: BTreeMap<String, String>,
         runtime: &Runtime,
     ) -> PyResult<Settings> {
-        let executor = Choice::parse(executor, &options, &BTreeMap::new()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let executor = runtime.engine().choose(executor, &options, &BTreeMap::new()).map_err(|e| PyValueError::new_err(e.to_string()))?;
         Ok(Settings { allowed_mem, workers, work_dir, executor, runtime: runtime.clone() })
     }
 }

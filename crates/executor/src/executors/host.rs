@@ -1,5 +1,7 @@
 //! The program that drives a run, as far as executors have to know it.
 
+use super::Executors;
+use crate::RunError;
 use chunkwise_kernels::Functions;
 use chunkwise_storage::Stores;
 use std::path::PathBuf;
@@ -14,4 +16,23 @@ pub struct Host {
     pub program: Option<PathBuf>,
     /// The functions of users that it has.
     pub functions: Functions,
+    /// The executors that it has.
+    pub executors: Executors,
+}
+
+impl Host {
+    /// The program of the workers: that of the options of an executor, or else that of the host. This program need not be a worker: it may
+    /// only use the library.
+    ///
+    /// # Errors
+    /// When neither is known.
+    pub fn worker_program(&self, option: Option<&PathBuf>) -> Result<PathBuf, RunError> {
+        option.or(self.program.as_ref()).cloned().ok_or_else(|| {
+            RunError::Executor(
+                "the program of the workers is not known; name the command `chunkwise` with the executor's option 'program', or, in Rust, with \
+                 RuntimeBuilder::worker_program"
+                    .into(),
+            )
+        })
+    }
 }

@@ -9,15 +9,17 @@ mod host;
 mod lambda;
 mod options;
 mod processes;
+mod registry;
 mod reports;
 mod threads;
 
-pub use choice::{Choice, EXECUTORS, LEFT_OUT, no_executor};
+pub use batch::{BatchExecutor, Engine, Job, Open, State};
+pub use choice::{Choice, Factory, Opening};
 pub use host::Host;
-pub use options::OptionError;
+pub use options::{OptionError, Options};
+pub use registry::{Executors, LEFT_OUT};
 pub use threads::ThreadExecutor;
 
-pub(crate) use options::Options;
 pub(crate) use reports::answers;
 
 use crate::RunError;
@@ -81,10 +83,10 @@ pub struct UnderWay {
 /// Runs attempts, and says how each ended.
 ///
 /// The scheduler asks for [`Executor::room`], submits at most that many attempts, and waits. Neighbouring tasks of one stage may go to an
-/// engine as one range. An executor whose engine tells little about its jobs reads storage.
+/// engine as one range. An executor whose engine tells little about its jobs reads storage: [`BatchExecutor`] is one for any [`Engine`].
 pub trait Executor {
     /// Its name, as the user writes it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// How many more attempts it takes now.
     fn room(&self) -> usize;

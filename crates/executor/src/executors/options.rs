@@ -21,7 +21,8 @@ const MOST_AT_ONCE: usize = 4096;
 /// a pipeline may come from another person. A pipeline may say how work is divided and paced. It may not say what is executed, where, on
 /// whose account, with which rights and with how much of a machine or a cluster. The person who runs it sets every other option, including
 /// options that are added later.
-pub(crate) struct Options<'a> {
+#[derive(Debug)]
+pub struct Options<'a> {
     executor: &'a str,
     given: BTreeMap<String, String>,
     /// Options of the pipeline that are not allowed yet.
@@ -31,7 +32,7 @@ pub(crate) struct Options<'a> {
 
 impl<'a> Options<'a> {
     /// `given` comes from the person who runs the pipeline, and takes precedence over the pipeline's options.
-    pub fn new(executor: &'a str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Options<'a> {
+    pub(crate) fn new(executor: &'a str, given: &BTreeMap<String, String>, pipeline: &BTreeMap<String, String>) -> Options<'a> {
         let offered = pipeline.iter().filter(|(k, _)| !given.contains_key(*k)).map(|(k, v)| (k.clone(), v.clone())).collect();
         Options { executor, given: given.clone(), offered, known: Vec::new() }
     }
@@ -53,6 +54,7 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
+    /// A text.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.known.push(key);
         self.given.remove(key)
@@ -62,17 +64,27 @@ impl<'a> Options<'a> {
         OptionError(format!("executor '{}': {key}={value} is not {wanted}", self.executor))
     }
 
+    /// A value of a type that is parsed from a text. `wanted` describes it for the error: "a size such as 2GB".
+    ///
+    /// # Errors
+    /// When it cannot be parsed.
     pub fn parsed<T: FromStr>(&mut self, key: &'static str, wanted: &str) -> Result<Option<T>, OptionError> {
         let Some(value) = self.text(key) else { return Ok(None) };
         value.parse().map(Some).map_err(|_| self.bad(key, &value, wanted))
     }
 
     /// A number of tasks, jobs or the like: at least one, and within the limit of engines.
+    ///
+    /// # Errors
+    /// When it is no such number.
     pub fn count(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
         self.number(key, MAX_NUMBER)
     }
 
     /// A number of threads or processes that are started at once on one machine.
+    ///
+    /// # Errors
+    /// When it is no such number.
     pub fn at_once(&mut self, key: &'static str) -> Result<Option<usize>, OptionError> {
         self.number(key, MOST_AT_ONCE)
     }
@@ -84,6 +96,10 @@ impl<'a> Options<'a> {
         number.map(Some).ok_or_else(|| self.bad(key, &value, &wanted))
     }
 
+    /// A number of seconds.
+    ///
+    /// # Errors
+    /// When it is none.
     pub fn seconds(&mut self, key: &'static str) -> Result<Option<Duration>, OptionError> {
         let Some(value) = self.text(key) else { return Ok(None) };
         let wanted = "a number of seconds";
@@ -91,20 +107,22 @@ impl<'a> Options<'a> {
         Duration::try_from_secs_f64(n).map(Some).map_err(|_| self.bad(key, &value, wanted))
     }
 
+    /// A number of bytes, such as `2GB`.
+    ///
+    /// # Errors
+    /// When it is none.
     pub fn size(&mut self, key: &'static str) -> Result<Option<u64>, OptionError> {
         Ok(self.parsed::<ByteSize>(key, "a size such as 2GB")?.map(|b| b.0))
     }
 
     /// Words between commas.
-    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
-    pub fn list(&mut self, key: &'static str) -> Vec<String> {
+    pub(crate) fn list(&mut self, key: &'static str) -> Vec<String> {
         let text = self.text(key).unwrap_or_default();
         text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect()
     }
 
     /// `name=value` between commas.
-    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
-    pub fn pairs(&mut self, key: &'static str) -> Result<Vec<(String, String)>, OptionError> {
+    pub(crate) fn pairs(&mut self, key: &'static str) -> Result<Vec<(String, String)>, OptionError> {
         let pair = |word: &String| -> Option<(String, String)> {
             let (name, value) = word.split_once('=')?;
             (!name.is_empty()).then(|| (name.into(), value.into()))
@@ -113,6 +131,10 @@ impl<'a> Options<'a> {
         words.iter().map(|w| pair(w).ok_or_else(|| self.bad(key, w, "a list of name=value, with commas between"))).collect()
     }
 
+    /// One of several words, as the value that it stands for.
+    ///
+    /// # Errors
+    /// When it is another word.
     pub fn one_of<T: Copy>(&mut self, key: &'static str, values: &[(&str, T)]) -> Result<Option<T>, OptionError> {
         let Some(value) = self.text(key) else { return Ok(None) };
         let names: Vec<&str> = values.iter().map(|v| v.0).collect();
@@ -121,7 +143,7 @@ impl<'a> Options<'a> {
     }
 
     /// Refuses the options that the executor has not read.
-    pub fn end(mut self) -> Result<(), OptionError> {
+    pub(crate) fn end(mut self) -> Result<(), OptionError> {
         // For an executor that has not called it.
         self.pipelines_may_set(&[])?;
         let Some(key) = self.given.keys().next() else { return Ok(()) };

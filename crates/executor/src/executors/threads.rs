@@ -195,7 +195,7 @@ impl ThreadExecutor {
 }
 
 impl Executor for ThreadExecutor {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "threads"
     }
 

@@ -3,11 +3,9 @@
 //! `{worker}` in it is the command line of the worker, quoted for a shell. Its pieces are available, too. The command must run until the
 //! worker has ended, as `ssh`, `srun`, `docker run` and `kubectl run --attach` do, and end with its exit code.
 
-use super::super::Host;
-use super::super::processes::worker_program;
-use super::{Engine, Job, Open, State, quoted, worker_arguments};
+use super::{Engine, Job, Open, State, quoted};
 use crate::RunError;
-use crate::executors::{OptionError, Options};
+use crate::executors::{Executor, Factory, Host, Opening, OptionError, Options};
 use crate::worker::ranges_text;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, VecDeque};
@@ -83,6 +81,12 @@ impl Drop for Running {
     }
 }
 
+impl Factory for CommandOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        opening.through(Command::new(self.clone(), opening.at_once(), opening.host)?)
+    }
+}
+
 /// The engine of the executor `command`.
 pub struct Command {
     options: CommandOptions,
@@ -97,7 +101,7 @@ pub struct Command {
 impl Command {
     /// Runs `workers` commands at once, unless the options say otherwise.
     pub(crate) fn new(options: CommandOptions, workers: usize, host: &Host) -> Result<Command, RunError> {
-        let program = worker_program(options.program.as_ref(), host)?;
+        let program = host.worker_program(options.program.as_ref())?;
         let parallel = options.parallel.unwrap_or(workers);
         Ok(Command { options, parallel, program, jobs: 0, waiting: VecDeque::new(), running: BTreeMap::new(), ended: Vec::new() })
     }
@@ -119,7 +123,7 @@ impl Command {
 }
 
 impl Engine for Command {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "command"
     }
 
@@ -145,8 +149,7 @@ impl Engine for Command {
         for (k, tasks) in job.parts.iter().enumerate() {
             let (name, tasks) = (format!("{handle}_{k}"), ranges_text(tasks));
             let mut worker = vec![self.program.display().to_string()];
-            worker.extend(worker_arguments(job, self.options.threads));
-            worker.extend(["--tasks".into(), tasks.clone(), "--name".into(), name.clone()]);
+            worker.extend(job.part(k, &name, self.options.threads));
             let worker = worker.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ");
             let values = [
                 worker,

@@ -4,6 +4,7 @@
 #[cfg(feature = "aws-batch")]
 mod aws_batch;
 mod command;
+mod engine;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod silence;
@@ -12,11 +13,13 @@ mod slurm;
 mod tests;
 
 #[cfg(feature = "aws-batch")]
-pub use aws_batch::{AwsBatch, AwsBatchOptions};
-pub use command::{Command, CommandOptions};
+pub(crate) use aws_batch::AwsBatchOptions;
+pub(crate) use command::CommandOptions;
+pub use engine::{Engine, Job, Open, State};
+pub(crate) use engine::{allowed_arguments, quoted};
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::{Kubernetes, KubernetesOptions};
-pub use slurm::{Slurm, SlurmOptions};
+pub(crate) use kubernetes::KubernetesOptions;
+pub(crate) use slurm::SlurmOptions;
 
 use super::reports::Inbox;
 use super::{Assignment, Executor, Update};
@@ -33,114 +36,6 @@ use std::time::{Duration, Instant};
 
 /// How long a cancelled job may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Memory of a container that the kernel counts in addition to what its process may use.
-#[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
-const HEADROOM: u64 = 64 << 20;
-
-/// An array of workers that is to be started: part `k` runs the `k`-th list of tasks.
-#[cfg_attr(not(any(feature = "kubernetes", feature = "aws-batch")), expect(dead_code, reason = "only these size containers"))]
-pub(crate) struct Job<'a> {
-    /// URL of the plan.
-    pub plan: String,
-    /// Its id.
-    pub hash: &'a str,
-    /// Index of the stage.
-    pub stage: usize,
-    /// For each part, its tasks, ascending.
-    pub parts: Vec<Vec<u64>>,
-    /// The memory that one worker may use.
-    pub allowed_mem: u64,
-    /// The part of it that is for the program itself.
-    pub reserved_mem: u64,
-    /// The projected memory of its largest task, in addition.
-    pub need: u64,
-    /// Its tasks were killed for memory before: they get all the memory that a worker may use.
-    pub alone: bool,
-    /// The name of all jobs of this run.
-    pub name: String,
-    /// What the driver allows, in the words of a command line.
-    pub allow: Vec<String>,
-}
-
-impl Job<'_> {
-    /// The tasks of all parts, as a worker reads them.
-    pub fn all_tasks(&self) -> String {
-        ranges_text(&self.parts.concat())
-    }
-
-    /// The memory that a worker with this many tasks at once may use, and the size of its container. `given` is the container's size if the
-    /// user has chosen it.
-    #[cfg(any(feature = "kubernetes", feature = "aws-batch"))]
-    pub fn sizes(&self, threads: usize, given: Option<u64>) -> (u64, u64) {
-        match given {
-            Some(size) => (size.saturating_sub(HEADROOM), size),
-            None => {
-                let projected = self.reserved_mem.saturating_add(self.need.saturating_mul(threads as u64));
-                let worker = if self.alone { self.allowed_mem } else { projected.min(self.allowed_mem) };
-                (worker, worker.saturating_add(HEADROOM))
-            }
-        }
-    }
-}
-
-/// For each job, the parts that have not ended.
-pub(crate) type Open = BTreeMap<String, Vec<usize>>;
-
-/// The state of a part, as the engine sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum State {
-    /// It waits or runs.
-    Alive,
-    /// It has ended, with an exit code of the worker.
-    Exited(i32),
-    /// It was killed for memory.
-    OutOfMemory,
-    /// It was killed at its time limit.
-    TimedOut,
-    /// It ended otherwise.
-    Lost(String),
-}
-
-/// A batch engine.
-pub(crate) trait Engine {
-    /// Its name, as the user writes it.
-    fn name(&self) -> &'static str;
-    /// Tasks that may be submitted at once.
-    fn capacity(&self) -> usize;
-    /// The largest number of parts of one job.
-    fn widest(&self) -> usize;
-    /// The number of tasks of one part, if there are enough tasks.
-    fn tasks_per_part(&self) -> usize;
-    /// The memory of a worker of a job, in bytes.
-    fn memory(&self, job: &Job<'_>) -> u64 {
-        job.allowed_mem
-    }
-    /// The largest number of characters for the tasks of a job: the system does not accept a longer argument.
-    fn longest(&self) -> usize {
-        100_000
-    }
-    /// How often it is asked.
-    fn every(&self) -> Duration;
-    /// Ends the remaining jobs of this run if its driver was killed. They are found by name.
-    fn clear(&mut self, _name: &str) {}
-    /// Starts a job, and returns its handle. Workers call themselves `<handle>_<part>`.
-    fn submit(&mut self, job: &Job<'_>) -> Result<String, RunError>;
-    /// The states of the parts of some jobs. A part that is not mentioned counts as alive.
-    fn states(&mut self, jobs: &Open) -> Result<Vec<(String, State)>, RunError>;
-    /// Warnings for the user since the last call.
-    fn warnings(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Ends a part, which is named `<handle>_<part>`.
-    fn cancel(&mut self, part: &str);
-    /// Ends jobs, with all of their parts.
-    fn cancel_all(&mut self, jobs: &Open) {
-        for (handle, parts) in jobs {
-            parts.iter().for_each(|k| self.cancel(&format!("{handle}_{k}")));
-        }
-    }
-}
-
 fn job_name(id: &str) -> String {
     format!("chunkwise-{id}")
 }
@@ -167,7 +62,7 @@ struct Part {
 }
 
 /// Runs tasks through an engine.
-pub(crate) struct BatchExecutor<E: Engine> {
+pub struct BatchExecutor<E: Engine> {
     ctx: Arc<TaskContext>,
     engine: E,
     store: Store,
@@ -186,6 +81,10 @@ pub(crate) struct BatchExecutor<E: Engine> {
 }
 
 impl<E: Engine> BatchExecutor<E> {
+    /// An executor for a plan.
+    ///
+    /// # Errors
+    /// When the folder of the run cannot be opened.
     pub fn new(ctx: Arc<TaskContext>, engine: E) -> Result<BatchExecutor<E>, RunError> {
         let (store, id) = (ctx.stores().open(&ctx.run_dir)?, ctx.plan.id());
         let now = Instant::now();
@@ -396,39 +295,8 @@ fn unreported(ctx: &TaskContext, a: &Assignment, name: &str, state: &State, memo
     }
 }
 
-/// A worker's command line, without the program and the arguments that differ between parts.
-pub(crate) fn worker_arguments(job: &Job<'_>, threads: usize) -> Vec<String> {
-    let text = |s: &str| s.to_string();
-    let mut words = vec![
-        text("worker"),
-        text("--plan"),
-        job.plan.clone(),
-        text("--hash"),
-        text(job.hash),
-        text("--driver-version"),
-        text(crate::worker::VERSION),
-        text("--stage"),
-        job.stage.to_string(),
-        text("--threads"),
-        threads.to_string(),
-    ];
-    words.extend(allowed_arguments(job.allow.clone()));
-    words
-}
-
-/// The permissions of a worker: no more than those of its driver, whose environment may be another.
-pub(crate) fn allowed_arguments(allowed: Vec<String>) -> impl Iterator<Item = String> {
-    allowed.into_iter().flat_map(|word| ["--allow".into(), word])
-}
-
-/// A word, quoted for a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
 impl<E: Engine> Executor for BatchExecutor<E> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.engine.name()
     }
 

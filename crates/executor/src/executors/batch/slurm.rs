@@ -1,11 +1,9 @@
 //! Slurm: array jobs through `sbatch`. States come from `scontrol`, or from the accounting database for jobs that it has forgotten.
 
-use super::super::Host;
-use super::super::processes::worker_program;
 use super::silence::Silence;
-use super::{Engine, Job, Open, State, quoted, worker_arguments};
+use super::{Engine, Job, Open, State, quoted};
 use crate::RunError;
-use crate::executors::{OptionError, Options};
+use crate::executors::{Executor, Factory, Host, Opening, OptionError, Options};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -54,6 +52,12 @@ impl SlurmOptions {
     }
 }
 
+impl Factory for SlurmOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        opening.through(Slurm::new(self.clone(), opening.host)?)
+    }
+}
+
 /// The engine of the executor `slurm`.
 pub struct Slurm {
     options: SlurmOptions,
@@ -94,13 +98,13 @@ impl Slurm {
         // Indices start at 0 and are below MaxArraySize.
         let allowed = value("MaxArraySize").unwrap_or(MAX_ARRAY).max(1);
         let widest = options.array.map_or(allowed, |n| n.min(allowed));
-        let program = worker_program(options.program.as_ref(), host)?;
+        let program = host.worker_program(options.program.as_ref())?;
         Ok(Slurm { options, program, widest, parts: HashMap::new(), silence: Silence::default() })
     }
 
     fn script(&self, job: &Job<'_>) -> String {
         let mut words = vec![self.program.display().to_string()];
-        words.extend(worker_arguments(job, self.options.threads));
+        words.extend(job.arguments(self.options.threads));
         words.extend(["--tasks".into(), job.all_tasks()]);
         let line = words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ");
         let n = job.parts.len();
@@ -135,7 +139,7 @@ fn state(name: &str, exit: &str, reason: &str) -> State {
 }
 
 impl Engine for Slurm {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "slurm"
     }
 

@@ -40,7 +40,7 @@ struct Notes {
 }
 
 impl Engine for Notes {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "notes"
     }
     fn capacity(&self) -> usize {

@@ -19,7 +19,7 @@ pub use options::LambdaOptions;
 
 use super::aws::{Aws, sentence};
 use super::reports::Inbox;
-use super::{Assignment, Executor, Update};
+use super::{Assignment, Executor, Factory, Opening, Update};
 use crate::event::Usage;
 use crate::function::{CANCELLED, EVENT_FORMAT, Event, RunTasksAnswer, RunTasksEvent, ranges};
 use crate::worker::{Answer, REPORTS, VERSION};
@@ -66,6 +66,12 @@ struct Flight {
     began: Instant,
     /// The number of tasks that it was given.
     tasks: usize,
+}
+
+impl Factory for LambdaOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        Ok(Box::new(LambdaExecutor::new(opening.context.clone(), self.clone())?))
+    }
 }
 
 /// Runs tasks as invocations.
@@ -513,7 +519,7 @@ impl LambdaExecutor {
 }
 
 impl Executor for LambdaExecutor {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "lambda"
     }
 

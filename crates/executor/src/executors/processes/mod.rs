@@ -6,7 +6,7 @@ mod cgroup;
 mod child;
 
 use super::batch::allowed_arguments;
-use super::{Assignment, Executor, Host, OptionError, Options, UnderWay, Update};
+use super::{Assignment, Executor, Factory, Host, Opening, OptionError, Options, UnderWay, Update};
 use crate::RunError;
 use crate::worker::{Answer, Exit, Order, skew};
 use cgroup::MemoryGroup;
@@ -65,15 +65,10 @@ impl ProcessOptions {
     }
 }
 
-/// The program of the workers: that of the options, or else that of the host. This program need not be a worker: it may only use the library.
-pub(crate) fn worker_program(given: Option<&PathBuf>, host: &Host) -> Result<PathBuf, RunError> {
-    given.or(host.program.as_ref()).cloned().ok_or_else(|| {
-        RunError::Executor(
-            "the program of the workers is not known; name the command `chunkwise` with the executor's option 'program', or, in Rust, with \
-             RuntimeBuilder::worker_program"
-                .into(),
-        )
-    })
+impl Factory for ProcessOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        Ok(Box::new(ProcessExecutor::new(opening.context.clone(), self.clone(), opening.workers, opening.host)?))
+    }
 }
 
 /// A pool of worker processes that live as long as the run.
@@ -102,7 +97,7 @@ impl ProcessExecutor {
     pub fn new(ctx: Arc<TaskContext>, options: ProcessOptions, workers: Option<usize>, host: &Host) -> Result<ProcessExecutor, RunError> {
         let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let most = options.processes.unwrap_or_else(|| workers.unwrap_or_else(processors).div_ceil(options.threads)).max(1);
-        let program = worker_program(options.program.as_ref(), host)?;
+        let program = host.worker_program(options.program.as_ref())?;
         let (send, heard) = channel();
         let id = ctx.plan.id();
         Ok(ProcessExecutor {
@@ -261,7 +256,7 @@ impl ProcessExecutor {
 }
 
 impl Executor for ProcessExecutor {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "processes"
     }
 

@@ -6,10 +6,10 @@
 mod states;
 
 use super::silence::Silence;
-use super::{Engine, Job, Open, State, worker_arguments};
+use super::{Engine, Job, Open, State};
 use crate::RunError;
 use crate::executors::aws::{Aws, AwsOptions, sentence};
-use crate::executors::{OptionError, Options};
+use crate::executors::{Executor, Factory, Opening, OptionError, Options};
 use aws_sdk_batch::Client;
 use aws_sdk_batch::config::retry::RetryConfig;
 use aws_sdk_batch::error::{ProvideErrorMetadata, SdkError};
@@ -81,6 +81,12 @@ struct Submitted {
     id: String,
     /// The number of its parts. A job with one part has no children.
     parts: usize,
+}
+
+impl Factory for AwsBatchOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        opening.through(AwsBatch::new(self.clone())?)
+    }
 }
 
 /// The engine of the executor `aws-batch`.
@@ -258,7 +264,7 @@ impl AwsBatch {
 }
 
 impl Engine for AwsBatch {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "aws-batch"
     }
 
@@ -304,7 +310,7 @@ impl Engine for AwsBatch {
         let handle = format!("{}x{}", self.own, self.next);
         let (o, parts) = (&self.options, job.parts.len());
         let (worker, size) = job.sizes(o.threads, o.memory);
-        let mut command = worker_arguments(job, o.threads);
+        let mut command = job.arguments(o.threads);
         let mut more = vec![("--tasks", job.all_tasks()), ("--array-size", parts.to_string())];
         more.extend([("--job", handle.clone()), ("--allowed-mem", worker.to_string())]);
         if parts == 1 {

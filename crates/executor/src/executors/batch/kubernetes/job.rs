@@ -1,7 +1,7 @@
 //! The Indexed Job of an array of workers: part `k` is the pod with the index `k`.
 
 use super::KubernetesOptions;
-use crate::executors::batch::{Job, worker_arguments};
+use crate::executors::batch::Job;
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapEnvSource, Container, EmptyDirVolumeSource, EnvFromSource, EnvVar, LocalObjectReference,
@@ -38,7 +38,7 @@ fn volumes(o: &KubernetesOptions) -> (Vec<Volume>, Vec<VolumeMount>) {
 
 fn container(o: &KubernetesOptions, job: &Job<'_>, handle: &str, mounts: Vec<VolumeMount>) -> Container {
     let (worker, size) = job.sizes(o.threads, o.memory);
-    let mut args = worker_arguments(job, o.threads);
+    let mut args = job.arguments(o.threads);
     // The number of the pod comes as JOB_COMPLETION_INDEX.
     let more = [("--tasks", job.all_tasks()), ("--array-size", job.parts.len().to_string())];
     let more = more.into_iter().chain([("--job", handle.to_string()), ("--allowed-mem", worker.to_string())]);

@@ -12,6 +12,7 @@ pub use options::KubernetesOptions;
 use super::silence::Silence;
 use super::{Engine, Job, Open, State};
 use crate::RunError;
+use crate::executors::{Executor, Factory, Opening};
 use job::{RUN, manifest};
 use k8s_openapi::api::batch::v1::Job as ApiJob;
 use k8s_openapi::api::core::v1::Pod;
@@ -33,6 +34,12 @@ const PAGE: u32 = 500;
 const IMAGE: Duration = Duration::from_secs(60);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
+
+impl Factory for KubernetesOptions {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Executor>, RunError> {
+        opening.through(Kubernetes::new(self.clone())?)
+    }
+}
 
 /// The engine of the executor `kubernetes`.
 pub struct Kubernetes {
@@ -242,7 +249,7 @@ impl Kubernetes {
 }
 
 impl Engine for Kubernetes {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "kubernetes"
     }
 
