@@ -24,11 +24,11 @@ def bootstrap():
     return path
 
 
-def stripped(folder):
-    """The program without what only debuggers read, for it is sent through JSON."""
+def stripped(folder, program=None):
+    """A program, or that of the function, without what only debuggers read, for it is sent through JSON."""
     target = pathlib.Path(folder) / "bootstrap"
     if not target.exists():
-        shutil.copy(bootstrap(), target)
+        shutil.copy(program or bootstrap(), target)
         subprocess.run(["strip", str(target)], check=True)
     return target
 

@@ -1,16 +1,20 @@
 """The function on AWS Lambda without its executor: its actions one by one, and events, pipelines and plans that it refuses."""
 
 import json
+import os
 import pathlib
+import subprocess
 import time
 
+import numpy as np
 import obstore
 import pytest
+import zarr
 from faults import files
-from harness import chunkwise
+from harness import binary, chunkwise
 from on_lambda import BUCKET
-from services.function import Function
-from services.servers import stored
+from services.function import Function, stripped
+from services.servers import stored, upload
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EVENT = "chunkwise-event/1"
@@ -201,3 +205,30 @@ def test_the_schema_fits(function):
     jsonschema.validate(answer, {**schema, "$ref": "#/$defs/Answer"})
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**event, "action": "shell"}, schema)
+
+
+def test_a_function_of_the_users_own(aws, store, function, tmp_path):
+    """The example crate as a function: it has the user's function `beaufort`; the function without it refuses the plan by name."""
+    built = pathlib.Path(binary()).parent
+    upload(store, ROOT / "examples/data/winds.zarr", "winds.zarr")
+    at = f"s3://{BUCKET}"
+
+    def forces(name, out):
+        args = [built / "forces", f"{at}/winds.zarr", f"{at}/{out}", "lambda", f"function={name}", "concurrency=4"]
+        return subprocess.run([str(a) for a in args], capture_output=True, text=True, env={**os.environ, **function.env}, timeout=120)
+
+    (tmp_path / "own").mkdir()
+    with Function(aws, "own", stripped(tmp_path / "own", built / "own-bootstrap"), [at]) as own:
+        done = forces(own.name, "forces.zarr")
+    assert done.returncode == 0, done.stderr
+    for name, data in stored(store, "forces.zarr").items():
+        path = tmp_path / "forces.zarr" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    u, v = (zarr.open_array(ROOT / f"examples/data/winds.zarr/{name}")[...] for name in ("uwnd", "vwnd"))
+    least = [0.3, 1.6, 3.4, 5.5, 8.0, 10.8, 13.9, 17.2, 20.8, 24.5, 28.5, 32.7]
+    expected = np.searchsorted(np.array(least, "float32"), np.hypot(u, v), side="right")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "forces.zarr/force")[...], expected)
+    refused = forces(function.name, "refused.zarr")
+    assert refused.returncode != 0 and "beaufort" in refused.stderr, refused.stderr
+    assert "refused.zarr/force/zarr.json" not in {f"refused.zarr/{name}" for name in stored(store, "refused.zarr")}
