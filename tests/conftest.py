@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, Phase, settings
 
 import harness
 from faults import MEM, files, prepare
-from services import BatchApi, KubernetesApi, MiniStack, Slurm
+from services import BatchApi, Dask, KubernetesApi, MiniStack, Ray, Slurm
 from services.podman import IMAGE, Podman
 
 # Fixtures and parameters of tests that need one.
-ENGINES = {"slurm", "podman", "container", "kubernetes", "batch", "aws-batch", "lambda"}
+ENGINES = {"slurm", "podman", "container", "kubernetes", "batch", "aws-batch", "lambda", "dask", "ray"}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Results are compared with xarray's own group-bys. flox, which the tests of the Python package need, has others: the dtype of a complex
@@ -70,6 +70,20 @@ def slurm():
     """A Slurm of one node. There is one for all tests: two of them would share their groups of processes."""
     with Slurm() as slurm:
         yield slurm
+
+
+@pytest.fixture(scope="session")
+def dask():
+    """A Dask cluster of two workers."""
+    with Dask(harness.binary()) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def ray():
+    """A node of Ray with two processors."""
+    with Ray(harness.binary()) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,12 @@ import pytest
 from faults import FIRST, MEM, Remote, files
 from harness import binary
 from services import FaultProxy
+from services.clusters import PACKAGE
 from services.servers import s3_env, upload
 
 COMMAND = ["--executor", "command", "--executor-option", "poll=0.05", "--executor-option", "parallel=2"]
 ENGINE = [x for o in ("poll=0.2", "tasks=8", "env=CHUNKWISE_TEST_MARK={mark}") for x in ("--executor-option", o)]
+CLUSTER = [x for o in ("poll=0.1", "tasks=8", f"python={sys.executable}") for x in ("--executor-option", o)]
 EXECUTORS = {
     "threads": ["--workers", "2"],
     "processes": ["--executor", "processes", "--executor-option", "processes=2"],
@@ -18,10 +20,14 @@ EXECUTORS = {
     "slurm": ["--executor", "slurm", "--executor-option", "poll=0.3", "--executor-option", "tasks=4", "--executor-option", "mem=400MB"],
     "kubernetes": ["--executor", "kubernetes", *ENGINE, "--executor-option", "image=chunkwise:test", "--executor-option", "env_secrets=storage"],
     "aws-batch": ["--executor", "aws-batch", *ENGINE, "--executor-option", "queue=queue", "--executor-option", "definition=worker"],
+    "dask": ["--executor", "dask", *CLUSTER],
+    "ray": ["--executor", "ray", *CLUSTER],
 }
 # Where workers do not have the environment of the driver.
 APIS = ["kubernetes", "aws-batch"]
-ENGINES = ["slurm", *APIS]
+# Where workers are started by processes that were there before.
+CLUSTERS = ["dask", "ray"]
+ENGINES = ["slurm", *APIS, *CLUSTERS]
 LOCAL = ["threads", "processes", "command"]
 ALL = [*LOCAL, *ENGINES]
 
@@ -72,6 +78,11 @@ def on(request):
             return [*args, "--executor-option", f"endpoint={request.getfixturevalue('kubernetes').url}"], {}
         if executor == "aws-batch":
             return args, {**s3_env("http://127.0.0.1:9"), "AWS_ENDPOINT_URL_BATCH": request.getfixturevalue("batch").url}
+        if executor in CLUSTERS:
+            # Nodes have an environment of their own.
+            env = ",".join(f"{k}={v}" for k, v in {"CHUNKWISE_TEST_MARK": "{mark}", **server_of(request)}.items())
+            address = request.getfixturevalue(executor).address
+            return [*args, "--executor-option", f"address={address}", "--executor-option", f"env={env}"], PACKAGE
         return args, {}
 
     return choose

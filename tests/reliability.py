@@ -6,7 +6,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "reliability.md"
-EXECUTORS = ["threads", "processes", "command", "slurm", "kubernetes", "aws-batch"]
+EXECUTORS = ["threads", "processes", "command", "slurm", "kubernetes", "aws-batch", "dask", "ray"]
 FILES = ["test_executors", "test_executors_places"]
 # Executors whose tests are in files of their own: test_on_EXECUTOR...
 OWN_FILES = {"lambda": ["aws_lambda/test_lambda", "aws_lambda/test_lambda_places"]}
@@ -22,13 +22,14 @@ PIPE = "answers come over a pipe; an invalid one ends the worker"
 # Why an executor has no test of its own.
 WHY = {
     "test_a_straggler_gets_a_second_copy": {"threads": "no copies"},
-    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch")},
+    "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch", "dask", "ray")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_driver_kills_a_worker_for_its_memory": {"threads": "the driver is the worker"}
-    | {e: "up to the engine" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")},
+    | {e: "up to the engine" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")}
+    | {e: "a row above" for e in ("dask", "ray")},
     "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "up to the command: it sees signal 9"},
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
-    "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS[:4]} | {"lambda": "no image"},
+    "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS if e not in ("kubernetes", "aws-batch")} | {"lambda": "no image"},
     "test_workers_that_do_not_start": {"threads": "no workers", "kubernetes": "the image, below", "aws-batch": "the image, below"},
     "test_nobody_is_left_behind": {"threads": "no workers"},
     "test_a_report_that_is_wrong": {"threads": "no reports", "processes": PIPE, "lambda": "a row below; the answer of a function is believed"},

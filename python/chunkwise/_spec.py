@@ -26,7 +26,8 @@ class Spec:
     """What a run may use.
 
     ``allowed_mem`` is a number of bytes, or a text such as ``"500MB"``, and bounds the whole process. ``work_dir`` is where intermediates
-    are stored that do not fit into it. ``executor`` is one of the engine's, with ``executor_options`` as texts. ``storage`` says how buckets are
+    are stored that do not fit into it. ``executor`` is one of the engine's, with ``executor_options`` as texts; that of ``"dask"`` may be
+    ``{"client": client}``, and otherwise the current client of Dask is taken. ``storage`` says how buckets are
     reached, by URL prefix: ``{"s3://data": {"endpoint": "https://minio.lab:9000"}}``.
 
     What is not given is taken from :data:`config`, then from the environment (``CHUNKWISE_ALLOWED_MEM``, ``CHUNKWISE_WORK_DIR``,
@@ -42,7 +43,8 @@ class Spec:
 
     def _settings(self) -> _chunkwise.Settings:
         memory = self.allowed_mem if self.allowed_mem is not None else 2_000_000_000
-        options = {name: _option(value) for name, value in self.executor_options.items()}
+        given = _at_cluster(self.executor_options) if self.executor in CLUSTERS else self.executor_options
+        options = {name: _option(value) for name, value in given.items()}
         if self.executor in PROGRAMS and "program" not in options:
             options["program"] = _command()
         return _chunkwise.Settings(
@@ -66,6 +68,23 @@ class Spec:
 
 #: Executors whose workers are the command.
 PROGRAMS = ("processes", "slurm", "command")
+#: Executors whose clients are written in Python.
+CLUSTERS = ("dask", "ray")
+
+
+def _at_cluster(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Options with the address of a client of Dask, and this interpreter."""
+    given = {"python": sys.executable, **options}
+    client = given.pop("client", None)
+    distributed = sys.modules.get("distributed")
+    if client is None and distributed is not None and not given.keys() & {"address", "scheduler_file"}:
+        client = distributed.client._get_global_client()
+    if client is not None:
+        address: str = client.scheduler.address  # type: ignore[attr-defined]
+        if address.startswith("inproc:"):
+            raise ValueError("the cluster of this client is in this process (processes=False), where no other reaches it; start it with processes=True")
+        given["address"] = address
+    return given
 
 
 @lru_cache(maxsize=32)

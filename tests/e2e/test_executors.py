@@ -14,7 +14,7 @@ import time
 import obstore
 import pytest
 import reliability
-from executors import ALL, APIS, ENGINES, batch, bucket, clean, engine, kubernetes, nothing_published, on, passing, remote, through  # noqa: F401
+from executors import ALL, APIS, CLUSTERS, ENGINES, batch, bucket, clean, engine, kubernetes, nothing_published, on, passing, remote, through  # noqa: F401
 from faults import LIAR, MEM, NO_NETWORK, NOT_MOUNTED, TWICE, Run, SmallDisk, cuts, files, prepare
 from harness import chunkwise, write_pipeline
 from services.servers import stored, upload
@@ -41,7 +41,8 @@ def test_the_same_bytes_on_every_executor(tmp_path, on, reference, executor):
 @pytest.mark.parametrize(
     "first, second",
     [
-        ("threads", "processes"), ("processes", "command"), ("command", "threads"), ("slurm", "kubernetes"), ("kubernetes", "aws-batch"), ("aws-batch", "threads"),
+        ("threads", "processes"), ("processes", "command"), ("command", "threads"), ("slurm", "kubernetes"), ("kubernetes", "aws-batch"), ("aws-batch", "dask"), ("dask", "ray"),
+        ("ray", "threads"),
     ],
 )  # fmt: skip
 def test_resume_on_another_executor(tmp_path, on, remote, request, reference, first, second):
@@ -204,13 +205,15 @@ def test_a_driver_kills_a_worker_for_its_memory(tmp_path, on, remote, single, ex
     clean(tmp_path, single)
 
 
-@pytest.mark.parametrize("executor", ["processes", "command", "slurm"])
+@pytest.mark.parametrize("executor", ["processes", "command", "slurm", *CLUSTERS])
 def test_workers_that_do_not_start(tmp_path, on, executor):
     """The program of the workers is missing, ends at once, or is a wrong one: the run stops and says so."""
     words = ["cannot be started", "workers do not start", "it said what no worker says"]
     if executor != "processes":
         # What a shell says of a program that is not there; false ends so, too, and whoever ends well has to leave a report.
         words = ["ended with code 127", "ended with code 1 ", "storage holds no report of the task"]
+    if executor in CLUSTERS:
+        words[0] = "/nonexistent cannot be started on"
     args, env = on(executor)
     path = prepare(tmp_path, count=4)
     for program, word in zip(("/nonexistent", "/bin/false", "/bin/echo"), words):
@@ -525,6 +528,8 @@ PRIVATE = {
         "image", "namespace", "service_account", "env", "env_secrets", "env_configs", "claims", "labels", "pull_secrets", "user", "kubeconfig", "context", "endpoint",
     ],
     "aws-batch": ["queue", "definition", "env", "region", "profile", "endpoint", "mem", "vcpus", "share", "timeout", "threads"],
+    "dask": ["address", "scheduler_file", "env", "mem", "program", "python"],
+    "ray": ["address", "env", "mem", "program", "python"],
     "lambda": ["function", "region", "profile", "endpoint", "memory", "timeout"],
 }  # fmt: skip
 WRONG = [

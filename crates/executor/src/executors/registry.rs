@@ -4,7 +4,7 @@
 use super::batch::AwsBatchOptions;
 #[cfg(feature = "kubernetes")]
 use super::batch::KubernetesOptions;
-use super::batch::{CommandOptions, SlurmOptions};
+use super::batch::{BridgeOptions, CommandOptions, SlurmOptions};
 #[cfg(feature = "lambda")]
 use super::lambda::LambdaOptions;
 use super::processes::ProcessOptions;
@@ -24,6 +24,8 @@ const OWN: &[(&str, Read)] = &[
     ("kubernetes", |o| Ok(Arc::new(KubernetesOptions::read(o)?))),
     #[cfg(feature = "aws-batch")]
     ("aws-batch", |o| Ok(Arc::new(AwsBatchOptions::read(o)?))),
+    ("dask", |o| Ok(Arc::new(BridgeOptions::dask(o)?))),
+    ("ray", |o| Ok(Arc::new(BridgeOptions::ray(o)?))),
     ("command", |o| Ok(Arc::new(CommandOptions::read(o)?))),
     #[cfg(feature = "lambda")]
     ("lambda", |o| Ok(Arc::new(LambdaOptions::read(o)?))),

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "aws-batch")]
 mod aws_batch;
+mod bridge;
 mod command;
 mod engine;
 #[cfg(feature = "kubernetes")]
@@ -14,6 +15,7 @@ mod tests;
 
 #[cfg(feature = "aws-batch")]
 pub(crate) use aws_batch::AwsBatchOptions;
+pub(crate) use bridge::BridgeOptions;
 pub(crate) use command::CommandOptions;
 pub use engine::{Engine, Job, Open, State};
 pub(crate) use engine::{allowed_arguments, quoted};
