@@ -61,7 +61,7 @@ def _function(
     options: Mapping[str, Any],
 ) -> _chunkwise.Function:
     """A function with its arguments and its limits, as the engine calls it. ``blocks`` are the bytes of its blocks."""
-    from ._workers import BASE, Caller, dumped, version_of
+    from ._workers import BASE, Caller, code_of, dumped
 
     name = options.get("name") or _name_of(function)
     about = {
@@ -76,9 +76,9 @@ def _function(
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    caller = Caller(name, blob, file, memory, declared, options.get("timeout"))
+    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function))
     # Beside what the function allocates there are its process, and its blocks in shared memory.
-    return _chunkwise.Function(name, version_of(blob, function), memory + blocks + BASE, caller)
+    return _chunkwise.Function(name, caller.version, memory + blocks + BASE, caller)
 
 
 def _block_bytes(array: Array, labels: Sequence[int], kept: set[int]) -> int:

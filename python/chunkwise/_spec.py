@@ -54,6 +54,7 @@ class Spec:
             self.executor or "threads",
             options,
             self._runtime(),
+            sys.executable if self.executor in (*PROGRAMS, *CLUSTERS) else None,
         )
 
     def _runtime(self) -> _chunkwise.Runtime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
 import select
@@ -84,7 +85,7 @@ def _anonymous(pid: int) -> int:
 class Worker:
     """One process."""
 
-    def __init__(self, blob: bytes, file: str | None) -> None:
+    def __init__(self, blob: bytes, file: str | None, path: list[str]) -> None:
         ours, theirs = socket.socketpair()
         fd = os.memfd_create("chunkwise") if hasattr(os, "memfd_create") else _anonymous_file()
         life, self.life = os.pipe()
@@ -101,7 +102,7 @@ class Worker:
         theirs.close()
         os.close(life)
         self.channel, self.arena = Channel(ours), Arena(fd)
-        self.channel.send({"path": sys.path, "file": file}, blob)
+        self.channel.send({"path": path, "file": file}, blob)
         self.base: int | None = None
 
     def kill(self) -> list[int]:
@@ -165,13 +166,47 @@ class Stopped(KeyboardInterrupt):
 class Caller:
     """A function of a user for the engine, which calls it for each block from several threads."""
 
-    def __init__(self, name: str, blob: bytes, file: str | None, memory: int, declared: bool, timeout: float | None) -> None:
+    def __init__(
+        self, name: str, blob: bytes, file: str | None, memory: int, declared: bool, timeout: float | None, code: str, path: list[str] | None = None
+    ) -> None:
         self.name, self.blob, self.file = name, blob, file
         self.memory, self.declared, self.timeout = memory, declared, timeout
+        self.code = code
+        # Modules of the user are where they are on the driver's machine, if that is this one, or else where Python looks for them.
+        self.path = [p for p in path or () if p not in sys.path and os.path.exists(p)]
         self.idle: list[Worker] = []
         self.busy: set[Worker] = set()
         self.lock = threading.Lock()
         self.stopped = False
+
+    def _hashed(self) -> bytes:
+        about = {"name": self.name, "memory": self.memory, "declared": self.declared, "code": self.code}
+        return json.dumps(about, sort_keys=True).encode() + b"\n" + self.blob
+
+    @property
+    def version(self) -> str:
+        """Its version in plans: the hash of what is sent of it, of its code and of its memory.
+
+        Of functions in modules, only the name is sent. A run that is resumed must see that such a function was edited.
+        """
+        return hashlib.sha256(self._hashed()).hexdigest()[:32]
+
+    def stored(self) -> bytes:
+        """It as workers on other machines read it. Where it is written and how long it may take are no part of its version."""
+        aside = {"file": self.file, "timeout": self.timeout, "path": sys.path}
+        return json.dumps(aside).encode() + b"\n" + self._hashed()
+
+    @classmethod
+    def read(cls, data: bytes, version: str) -> Caller:
+        """What :meth:`stored` has written, if it is of this version."""
+        try:
+            aside, about, blob = data.split(b"\n", 2)
+            caller = cls(**json.loads(aside), **json.loads(about), blob=blob)
+        except (ValueError, TypeError) as e:
+            raise ValueError(f"what is stored of the function of the version {version} that the plan names is damaged: {e}") from e
+        if caller.version != version:
+            raise ValueError(f"the stored function {caller.name!r} is of the version {caller.version}, and the plan names {version}")
+        return caller
 
     # What the engine calls at the beginning of a run, at its end, and when it is to stop.
 
@@ -196,7 +231,7 @@ class Caller:
         with self.lock:
             if self.stopped:
                 raise Stopped(self.name)
-            worker = self.idle.pop() if self.idle else Worker(self.blob, self.file)
+            worker = self.idle.pop() if self.idle else Worker(self.blob, self.file, [*sys.path, *self.path])
             self.busy.add(worker)
             return worker
 
@@ -296,12 +331,9 @@ def bytes_of(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return a.reshape(-1).view(np.uint8)
 
 
-def version_of(blob: bytes, function: Any) -> str:
-    """The version of a function in plans: the hash of what is sent of it and of its code.
-
-    Of functions in modules, only the name is sent. A run that is resumed must see that such a function was edited.
-    """
-    return hashlib.sha256(blob + _code(getattr(function, "__code__", None))).hexdigest()[:16]
+def code_of(function: Any) -> str:
+    """The hash of the code of a function, without the place where it is written."""
+    return hashlib.sha256(_code(getattr(function, "__code__", None))).hexdigest()
 
 
 def _code(code: Any) -> bytes:

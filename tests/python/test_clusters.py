@@ -30,7 +30,7 @@ def client() -> Iterator[Any]:
     """A cluster of two worker processes, as a user of Dask has it. An installed package would be found without the path."""
     old = {name: os.environ.get(name) for name in ("PYTHONPATH", "CHUNKWISE_PROGRAM")}
     os.environ.update(PYTHONPATH=PACKAGE, CHUNKWISE_PROGRAM=COMMAND)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
         yield client
     for name, value in old.items():
         if value is None:
@@ -57,6 +57,20 @@ def test_a_client_is_named_and_values_of_numpy_travel(client: Any, tmp_path: Pat
         lazy = cw.from_array(x, chunks=(50, 200))
         cw.to_zarr(lazy * 2 + 1, tmp_path / "out.zarr" / "x")
     np.testing.assert_array_equal(cw.open(str(tmp_path / "out.zarr" / "x")).compute(), x * 2 + 1)
+
+
+def test_functions_of_users_run_on_the_nodes(client: Any, tmp_path: Path) -> None:
+    spec = cw.Spec(executor="dask", executor_options={"client": client, "tasks": 2, "poll": 0.05}, work_dir=tmp_path / "work", allowed_mem="900MB")
+    with cw.config(spec):
+        x = cw.from_array(np.arange(60.0).reshape(6, 10), chunks=(2, 10))
+        found = cw.map_blocks(lambda block: block[:, ::-1] * 2, x, dtype="f8").compute()
+        np.testing.assert_array_equal(found, np.arange(60.0).reshape(6, 10)[:, ::-1] * 2)
+        with pytest.raises(Exception, match="not today"):
+            cw.map_blocks(lambda block: _raise("not today"), x, dtype="f8").compute()
+
+
+def _raise(text: str) -> Any:
+    raise ValueError(text)
 
 
 def test_a_cluster_inside_this_process_is_refused() -> None:

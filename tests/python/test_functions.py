@@ -105,22 +105,24 @@ def test_the_dtype_is_checked(x: cw.Array) -> None:
         cw.map_blocks(np.add, x, dtype="f8", other=x)
 
 
-def test_other_executors_refuse(x: cw.Array) -> None:
-    with pytest.raises(NotImplementedError, match="threads"):
-        cw.map_blocks(np.sqrt, x, dtype="f8").compute(spec=cw.Spec(executor="processes", executor_options={"program": "/bin/true"}))
-
-
 def test_an_edited_function_of_a_module_is_another_version(tmp_path: Path) -> None:
-    from chunkwise._workers import dumped, version_of
+    from chunkwise._workers import Caller, code_of, dumped
 
-    program = "import sys; sys.path[:0] = {paths}; import mine; from chunkwise._workers import *; print(version_of(dumped(mine.f), mine.f))"
+    def version_of(function: Any, memory: int = 1) -> str:
+        return Caller("f", dumped(function), None, memory, True, None, code_of(function)).version
+
+    program = (
+        "import sys; sys.path[:0] = {paths}; import mine; from chunkwise._workers import *\n"
+        "print(Caller('f', dumped(mine.f), None, 1, True, None, code_of(mine.f)).version)"
+    )
     versions = []
     for number, other in ((1, ""), (1, "\n\n"), (2, "")):
         (tmp_path / "mine.py").write_text(f"{other}def f(b):\n    return (lambda x: x + {number} if x in {{1, 2, 'a'}} else x)(b)\n")
         command = [sys.executable, "-B", "-c", program.format(paths=[str(PACKAGE), str(tmp_path)])]
         versions.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert versions[0] == versions[1] != versions[2]
-    assert version_of(dumped(np.sqrt), np.sqrt) != version_of(dumped(np.exp), np.exp)
+    assert version_of(np.sqrt) != version_of(np.exp)
+    assert version_of(np.sqrt) != version_of(np.sqrt, memory=2)
 
 
 # What they do wrong

@@ -144,7 +144,7 @@ impl RuntimeBuilder {
         if let Some(prefixes) = prefixes {
             stores.restrict(&prefixes)?;
         }
-        Ok(Runtime(Arc::new(Inner { host: Host { stores, program, functions, executors }, observer })))
+        Ok(Runtime(Arc::new(Inner { host: Host { stores, program, functions, executors, python: None }, observer })))
     }
 }
 
@@ -185,6 +185,13 @@ impl Runtime {
         for (name, version, function) in more {
             host.functions.insert(name, version, function);
         }
+        Runtime(Arc::new(Inner { host, observer: observer.clone() }))
+    }
+
+    /// The same runtime, whose workers may run functions of Python that are stored beside the plan, with this interpreter.
+    pub fn with_python(&self, python: impl Into<PathBuf>) -> Runtime {
+        let Inner { host, observer } = &*self.0;
+        let host = Host { python: Some(python.into()), ..host.clone() };
         Runtime(Arc::new(Inner { host, observer: observer.clone() }))
     }
 

@@ -3,8 +3,9 @@
 use crate::commands::stop_on_signals;
 use chunkwise::ByteSize;
 use chunkwise::executor::Host;
-use chunkwise::executor::worker::{Exit, Limits, Share, Worker, WorkerError, array_index, parse_ranges, run_share, serve};
-use std::io::BufReader;
+use chunkwise::executor::worker::{Exit, Start, WorkerError};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -48,41 +49,62 @@ pub(crate) struct WorkerArgs {
     /// Ends at once when standard input is closed: then whoever started it is gone.
     #[arg(long, conflicts_with = "stdin")]
     tied: bool,
+    /// Run functions of Python that are stored beside the plan, with this interpreter [default: CHUNKWISE_PYTHON, or the one beside this program].
+    /// It needs the package chunkwise. Without this option a plan that calls such functions is refused.
+    #[arg(long, value_name = "PYTHON", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    allow_python: Option<PathBuf>,
     /// Seconds that one attempt at a task may take [default: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = crate::seconds)]
     task_timeout: Option<Duration>,
 }
 
-fn run(host: &Host, args: &WorkerArgs) -> Result<Exit, WorkerError> {
-    let cancel = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string()))?;
-    let limits = Limits { threads: args.threads, allowed_mem: args.allowed_mem.map(|m| m.0) };
-    let tasks = args.tasks.as_deref().map(parse_ranges).transpose().map_err(WorkerError::Usage)?;
-    let worker = Worker::open(host, &args.plan, args.hash.as_deref(), args.driver_version.as_deref(), &limits)?;
-    let Some(stage) = args.stage else {
-        return serve(&worker, BufReader::new(std::io::stdin()), std::io::stdout(), cancel);
-    };
-    let part = args.array_size.map(|size| Ok::<_, WorkerError>((array_index(args.array_index)?, size))).transpose()?;
-    let name = args.job.as_ref().zip(part).map(|(job, (index, _))| format!("{job}_{index}")).or_else(|| args.name.clone());
-    let share = Share { stage, tasks, part, name, folder: None, threads: None, timeout: args.task_timeout, until: None };
-    Ok(run_share(&worker, &share, cancel, &mut |_| {})?.exit)
+impl WorkerArgs {
+    fn start(&self) -> Start {
+        Start {
+            plan: self.plan.clone(),
+            hash: self.hash.clone(),
+            driver_version: self.driver_version.clone(),
+            stdin: self.stdin,
+            stage: self.stage,
+            tasks: self.tasks.clone(),
+            array_index: self.array_index,
+            array_size: self.array_size,
+            name: self.name.clone(),
+            job: self.job.clone(),
+            threads: self.threads,
+            allowed_mem: self.allowed_mem.map(|m| m.0),
+            task_timeout: self.task_timeout.map(|t| t.as_secs_f64()),
+            tied: self.tied,
+        }
+    }
 }
 
-/// Ends this process when standard input is closed. A worker may be killed at any time, so it need not clean up.
-fn end_with_input() {
-    std::thread::spawn(|| {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        std::process::exit(i32::from(Exit::Stopped.code()))
-    });
+/// The interpreter of workers that may run functions of Python.
+fn interpreter(given: &Path) -> PathBuf {
+    let named = std::env::var_os("CHUNKWISE_PYTHON").map(PathBuf::from);
+    let given = Some(given.to_path_buf()).filter(|p| !p.as_os_str().is_empty() && p.exists());
+    let beside = std::env::current_exe().ok().map(|p| p.with_file_name("python3")).filter(|p| p.exists());
+    named.or(given).or(beside).unwrap_or_else(|| PathBuf::from("python3"))
+}
+
+/// Becomes a worker of the package chunkwise, which runs functions of Python. It returns only if that fails.
+fn in_python(host: &Host, args: &WorkerArgs, python: &Path) -> WorkerError {
+    let python = interpreter(python);
+    let start = serde_json::to_string(&args.start()).unwrap_or_default();
+    let mut command = std::process::Command::new(&python);
+    command.args(["-m", "chunkwise._work", &start]).args(host.stores.allowed());
+    let e = command.exec();
+    WorkerError::Usage(format!("'{}' cannot be started, which is to run functions of Python: {e}", python.display()))
 }
 
 pub(crate) fn worker(host: &Host, args: &WorkerArgs) -> ! {
-    if args.tied {
-        end_with_input();
+    if let Some(python) = &args.allow_python {
+        let e = in_python(host, args, python);
+        crate::out::errln!("{e}");
+        std::process::exit(i32::from(Exit::from(&e).code()))
     }
-    if args.stdin {
-        chunkwise::executor::worker::end_with_parent();
-    }
-    let exit = match run(host, args) {
+    let ran = stop_on_signals().map_err(|e| WorkerError::Usage(e.to_string())).and_then(|cancel| args.start().run(host, cancel));
+    let exit = match ran {
         Ok(exit) => exit,
         Err(e) => {
             crate::out::errln!("{}", crate::text::message(&e.to_string()));

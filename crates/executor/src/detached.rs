@@ -32,7 +32,7 @@ const TOLD: usize = 20;
 pub fn start(ctx: &TaskContext, resume: bool, overwrite: bool, batch: Option<u64>) -> Result<Vec<StageBatches>, RunError> {
     run_folder::prepare(&ctx.plan)?;
     let lease = Lease::take(ctx.stores(), &ctx.run_dir)?;
-    Ok(batches(ctx, &begin(ctx, lease.as_ref(), false, resume, overwrite, &Default::default())?.done, batch))
+    Ok(batches(ctx, &begin(ctx, lease.as_ref(), false, resume, overwrite, &Default::default(), &Default::default())?.done, batch))
 }
 
 /// The batches of a new run.

@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub backup_share: f64,
     /// The definitions in the pipeline. A resumed run compares them.
     pub definitions: Definitions,
+    /// Objects that workers read beside the plan, by their keys in the folder of the run. They are deleted with it.
+    pub attachments: BTreeMap<String, Vec<u8>>,
     /// A task is slow if it runs this many deviations longer than the median of its stage,
     pub backup_deviations: f64,
     /// and at least this long.
@@ -52,6 +54,7 @@ impl Default for RunOptions {
             task_timeout: None,
             backup_share: 0.05,
             definitions: Definitions::new(),
+            attachments: BTreeMap::new(),
             backup_deviations: 5.0,
             backup_after: Duration::from_secs(5),
         }
@@ -174,6 +177,7 @@ pub(crate) fn begin(
     resume: bool,
     overwrite: bool,
     definitions: &Definitions,
+    attachments: &BTreeMap<String, Vec<u8>>,
 ) -> Result<Begun, RunError> {
     let still = || lease.map_or(Ok(()), Lease::check);
     let began_there = || lease.map_or(Ok(None), Lease::renewed_at);
@@ -272,6 +276,7 @@ pub(crate) fn begin(
     if !definitions.is_empty() {
         files.push((DEFINITIONS, serde_json::to_vec_pretty(definitions).unwrap_or_default()));
     }
+    files.extend(attachments.iter().map(|(key, data)| (key.as_str(), data.clone())));
     // `None` stands for aborting the uploads that are no longer of use.
     let first: Vec<_> = files.iter().map(Some).chain([None]).collect();
     let written = at_once(&first, |file| match file {
@@ -370,7 +375,7 @@ impl Driver {
         let Some(mut lease) = Lease::take(ctx.stores(), &ctx.run_dir)? else {
             return Err(RunError::Executor(format!("the work directory '{}' is no folder", ctx.run_dir)));
         };
-        let begun = begin(ctx, Some(&lease), true, options.resume, options.overwrite, &options.definitions)?;
+        let begun = begin(ctx, Some(&lease), true, options.resume, options.overwrite, &options.definitions, &options.attachments)?;
         let Begun { done, have, resumed, note, claims, inputs } = begun;
         lease.claims = claims;
         executor.guard(lease.fence());

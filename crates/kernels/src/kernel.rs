@@ -123,6 +123,14 @@ impl Kernel {
         self.ask(|kind| kind.traits())
     }
 
+    /// The function of a user that it calls.
+    pub fn call(&self) -> Option<&Call> {
+        match self {
+            Kernel::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
     /// The function of a user that it calls, to bind it.
     pub fn call_mut(&mut self) -> Option<&mut Call> {
         match self {

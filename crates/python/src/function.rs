@@ -6,6 +6,7 @@
 use crate::array::Lazy;
 use crate::buffer::View;
 use crate::memory::Held;
+use crate::work::key;
 use chunkwise::kernels::{self, Block, FunctionError, Invocation, PadMode};
 use chunkwise::ops::call::{self, Named, Output, Reduction};
 use chunkwise::ops::stencil::Boundary;
@@ -43,6 +44,10 @@ impl Function {
 }
 
 impl Function {
+    pub fn held(&self) -> Arc<Held> {
+        self.0.clone()
+    }
+
     fn named(&self) -> PyResult<&Named> {
         let Held::Function(called) = &*self.0 else { return Err(PyTypeError::new_err("no function")) };
         Ok(&called.named)
@@ -90,12 +95,18 @@ impl kernels::Function for Registered {
         let Held::Function(called) = &*self.0 else { return Err("it is no function".into()) };
         Python::attach(|py| {
             called.blocks(py, at, inputs).map_err(|e| {
-                let text = e.to_string();
+                let text = told(py, &e);
                 called.raised.lock().get_or_insert(e);
                 text.into()
             })
         })
     }
+}
+
+/// An exception with its notes, which have the lines of the function: this is all that a driver on another machine sees of it.
+fn told(py: Python<'_>, e: &PyErr) -> String {
+    let notes = e.value(py).getattr("__notes__").and_then(|n| n.extract::<Vec<String>>()).unwrap_or_default();
+    std::iter::once(e.to_string()).chain(notes).collect::<Vec<_>>().join("\n")
 }
 
 /// The functions that a run calls.
@@ -121,6 +132,12 @@ impl Calls {
             let function: Arc<dyn kernels::Function> = Arc::new(Registered(h.clone()));
             Some((called.named.name.clone(), called.named.version.clone(), function))
         })
+    }
+
+    /// What workers elsewhere need of them: objects in the folder of the run.
+    pub fn attachments(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Vec<u8>>> {
+        let stored = |called: &Called| Ok((key(&called.named.version), called.caller.call_method0(py, "stored")?.extract(py)?));
+        self.each().map(stored).collect()
     }
 
     fn tell(&self, py: Python<'_>, what: &str) -> PyResult<()> {

@@ -13,6 +13,7 @@ mod runtime;
 mod store;
 mod table;
 mod values;
+mod work;
 
 use pyo3::prelude::*;
 
@@ -44,5 +45,7 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::write, m)?)?;
     m.add_function(wrap_pyfunction!(run::plan, m)?)?;
     m.add_function(wrap_pyfunction!(store::store, m)?)?;
+    m.add_function(wrap_pyfunction!(work::plan_functions, m)?)?;
+    m.add_function(wrap_pyfunction!(work::work, m)?)?;
     Ok(())
 }

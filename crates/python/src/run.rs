@@ -30,6 +30,8 @@ pub struct Settings {
     workers: u64,
     pub work_dir: String,
     executor: Choice,
+    /// The interpreter of workers that may run functions of Python.
+    python: Option<String>,
     runtime: Runtime,
 }
 
@@ -43,9 +45,10 @@ impl Settings {
         executor: &str,
         options: BTreeMap<String, String>,
         runtime: &Runtime,
+        python: Option<String>,
     ) -> PyResult<Settings> {
         let executor = runtime.engine().choose(executor, &options, &BTreeMap::new()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        Ok(Settings { allowed_mem, workers, work_dir, executor, runtime: runtime.clone() })
+        Ok(Settings { allowed_mem, workers, work_dir, executor, python, runtime: runtime.clone() })
     }
 }
 
@@ -84,13 +87,22 @@ impl Settings {
         watch: Option<&Bound<'_, PyAny>>,
     ) -> Result<Report, Failure> {
         let calls = Calls::of(held);
-        if !matches!(self.executor, Choice::Threads) && !calls.is_empty() {
-            let message = "functions of Python run with the executor 'threads' only; each runs in worker processes of this machine";
+        let here = matches!(self.executor, Choice::Threads);
+        if !here && !calls.is_empty() && self.python.is_none() {
+            let message = "functions of Python do not run on this executor: its workers are containers or functions without your Python. They run on \
+                           'threads', 'processes', 'slurm', 'command', 'dask' and 'ray'";
             return Err(PyNotImplementedError::new_err(message).into());
         }
-        let runtime = self.runtime.engine().with_functions(calls.registered());
+        let mut options = options.clone();
+        let runtime = match &self.python {
+            Some(python) if !here && !calls.is_empty() => {
+                options.attachments = calls.attachments(py)?;
+                self.runtime.engine().with_python(python)
+            }
+            _ => self.runtime.engine().with_functions(calls.registered()),
+        };
         calls.begin(py)?;
-        let report = self.run_in(&runtime, py, plan, &calls, options, watch);
+        let report = self.run_in(&runtime, py, plan, &calls, &options, watch);
         calls.end(py)?;
         // The process goes on with other work.
         chunkwise_allocator::trim();

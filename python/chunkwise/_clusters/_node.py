@@ -61,7 +61,7 @@ def run(name: str, arguments: list[str], memory: int, env: dict[str, str], progr
         try:
             # It ends when this process is gone, and with it the other end of its input.
             quiet = subprocess.DEVNULL
-            process = subprocess.Popen([command, *arguments], stdin=subprocess.PIPE, stdout=quiet, start_new_session=True, env={**os.environ, **env})
+            process = subprocess.Popen([command, *arguments], stdin=subprocess.PIPE, stdout=quiet, start_new_session=True, env={**os.environ, "CHUNKWISE_PYTHON": sys.executable, **env})
         except OSError as e:
             return {"lost": f"{command} cannot be started on {os.uname().nodename}: {e}"}
         _running[name] = process

@@ -30,7 +30,7 @@ impl Opening<'_> {
     /// # Errors
     /// When the folder of the run cannot be opened.
     pub fn through<E: Engine + 'static>(&self, engine: E) -> Result<Box<dyn Executor>, RunError> {
-        Ok(Box::new(BatchExecutor::new(self.context.clone(), engine)?))
+        Ok(Box::new(BatchExecutor::new(self.context.clone(), engine)?.with_python(self.host.python.clone())))
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Host {
     pub functions: Functions,
     /// The executors that it has.
     pub executors: Executors,
+    /// The interpreter with which workers may run functions of Python that are stored beside the plan. Without it, they refuse them.
+    pub python: Option<PathBuf>,
 }
 
 impl Host {

@@ -8,11 +8,13 @@ mod pool;
 mod protocol;
 mod serve;
 mod share;
+mod start;
 
 pub use exit::Exit;
 pub use protocol::{Answer, Order, VERSION, skew};
 pub use serve::serve;
 pub use share::{Share, Shared, array_index, parse_ranges, ranges_text, run_share};
+pub use start::Start;
 
 pub(crate) use protocol::REPORTS;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::RunError;
 use crate::worker::ranges_text;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Memory of a container that the kernel counts in addition to what its process may use.
@@ -33,6 +34,8 @@ pub struct Job<'a> {
     pub name: String,
     /// What the driver allows, in the words of a command line.
     pub allow: Vec<String>,
+    /// The interpreter of the driver, if workers may run functions of Python.
+    pub python: Option<PathBuf>,
 }
 
 impl Job<'_> {
@@ -53,7 +56,7 @@ impl Job<'_> {
             text("--threads"),
             threads.to_string(),
         ];
-        words.extend(allowed_arguments(self.allow.clone()));
+        words.extend(permissions(self.allow.clone(), self.python.as_deref()));
         words
     }
 
@@ -157,8 +160,9 @@ pub trait Engine {
 }
 
 /// The permissions of a worker: no more than those of its driver, whose environment may be another.
-pub(crate) fn allowed_arguments(allowed: Vec<String>) -> impl Iterator<Item = String> {
-    allowed.into_iter().flat_map(|word| ["--allow".into(), word])
+pub(crate) fn permissions(allowed: Vec<String>, python: Option<&Path>) -> impl Iterator<Item = String> {
+    let python = python.map(|p| format!("--allow-python={}", p.display()));
+    allowed.into_iter().flat_map(|word| ["--allow".into(), word]).chain(python)
 }
 
 /// A word, quoted for a shell.

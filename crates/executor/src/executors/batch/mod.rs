@@ -18,7 +18,7 @@ pub(crate) use aws_batch::AwsBatchOptions;
 pub(crate) use bridge::BridgeOptions;
 pub(crate) use command::CommandOptions;
 pub use engine::{Engine, Job, Open, State};
-pub(crate) use engine::{allowed_arguments, quoted};
+pub(crate) use engine::{permissions, quoted};
 #[cfg(feature = "kubernetes")]
 pub(crate) use kubernetes::KubernetesOptions;
 pub(crate) use slurm::SlurmOptions;
@@ -33,6 +33,7 @@ use chunkwise_task::{ErrorClass, TaskContext, TaskError};
 use chunkwise_types::ByteSize;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,9 +81,16 @@ pub struct BatchExecutor<E: Engine> {
     unsent: Vec<u64>,
     asked: Instant,
     cancelled: Option<Instant>,
+    python: Option<PathBuf>,
 }
 
 impl<E: Engine> BatchExecutor<E> {
+    /// Workers may run functions of Python that are stored beside the plan, with this interpreter.
+    pub fn with_python(mut self, python: Option<PathBuf>) -> BatchExecutor<E> {
+        self.python = python;
+        self
+    }
+
     /// An executor for a plan.
     ///
     /// # Errors
@@ -103,6 +111,7 @@ impl<E: Engine> BatchExecutor<E> {
             unsent: Vec::new(),
             asked: now,
             cancelled: None,
+            python: None,
         })
     }
 
@@ -144,6 +153,7 @@ impl<E: Engine> BatchExecutor<E> {
             alone,
             name: job_name(&self.id),
             allow: self.ctx.stores().allowed(),
+            python: self.python.clone(),
         };
         let memory = self.engine.memory(&job);
         let handle = self.engine.submit(&job)?;

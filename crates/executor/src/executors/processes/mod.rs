@@ -5,7 +5,7 @@
 mod cgroup;
 mod child;
 
-use super::batch::allowed_arguments;
+use super::batch::permissions;
 use super::{Assignment, Executor, Factory, Host, Opening, OptionError, Options, UnderWay, Update};
 use crate::RunError;
 use crate::worker::{Answer, Exit, Order, skew};
@@ -76,6 +76,7 @@ pub struct ProcessExecutor {
     ctx: Arc<TaskContext>,
     options: ProcessOptions,
     program: PathBuf,
+    python: Option<PathBuf>,
     most: usize,
     workers: BTreeMap<u64, Worker>,
     next: u64,
@@ -104,6 +105,7 @@ impl ProcessExecutor {
             ctx,
             options,
             program,
+            python: host.python.clone(),
             most,
             workers: BTreeMap::new(),
             next: 0,
@@ -162,7 +164,9 @@ impl ProcessExecutor {
         self.next += 1;
         let mut command = Command::new(&self.program);
         command.arg("worker").arg("--stdin").args(["--plan", &self.ctx.run_dir.join("plan.json").to_string(), "--hash", &self.id]);
-        command.args(["--threads", &self.options.threads.to_string()]).args(allowed_arguments(self.ctx.stores().allowed()));
+        command
+            .args(["--threads", &self.options.threads.to_string()])
+            .args(permissions(self.ctx.stores().allowed(), self.python.as_deref()));
         let worker = Worker::start(id, command, group, &self.send)
             .map_err(|e| RunError::Executor(format!("a worker cannot be started as '{} worker': {e}", self.program.display())))?;
         self.workers.insert(id, worker);
