@@ -2,7 +2,7 @@
 
 use crate::OpError;
 use crate::coords::{Coord, Coords, fitting, follow};
-use chunkwise_kernels::{ArrayType, AxisMap, Kernel, Node};
+use chunkwise_kernels::{ArrayType, AxisMap, Kernel, Node, ViewAxis};
 use chunkwise_types::{ArrayAccess, ChunkGrid, DType};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -124,6 +124,25 @@ impl Array {
         let coords = follow(&kernel, inputs, &dims, &ty.shape);
         let out = Self::make(Definition::Apply(kernel), inputs.iter().map(|&a| a.clone()).collect(), ty, chunks, dims, operation);
         Ok(if coords.is_empty() { out } else { out.with_coords(coords) })
+    }
+
+    /// The array that this is a permutation of, and the order of its axes, if it is nothing else.
+    pub(crate) fn permutation(&self) -> Option<(&Array, Vec<usize>)> {
+        let (Definition::Apply(Kernel::View { axes }), [base]) = (&self.0.definition, &self.0.inputs[..]) else { return None };
+        let axis = |a: &ViewAxis| if let ViewAxis::In(i) = a { Some(*i) } else { None };
+        let order = axes.iter().map(axis).collect::<Option<Vec<usize>>>()?;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        let all = sorted.into_iter().eq(0..base.rank());
+        (all && order.iter().zip(self.shape()).all(|(&i, n)| base.shape()[i] == *n)).then_some((base, order))
+    }
+
+    /// This array, computed as another one is that has the same elements. Names, labels and attributes stay.
+    pub(crate) fn computed_as(&self, other: &Array) -> Array {
+        debug_assert_eq!(self.ty(), other.ty());
+        self.changed(|i| {
+            (i.definition, i.inputs, i.operation) = (other.0.definition.clone(), other.0.inputs.clone(), other.0.operation.clone());
+        })
     }
 
     /// The same elements; an output that asks for no chunks is stored in this chunk grid.

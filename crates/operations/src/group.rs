@@ -6,7 +6,7 @@
 use crate::create::constant;
 use crate::elementwise::{astype, broadcast_to, elementwise};
 use crate::index::item;
-use crate::manipulate::expand_dims;
+use crate::manipulate::{expand_dims, permute_dims};
 use crate::{Array, OpError};
 use chunkwise_kernels::{ArrayType, ElementOp, Kernel, ReduceOp};
 use chunkwise_types::{AxisChunks, DType, DTypeKind, Scalar};
@@ -177,6 +177,14 @@ fn variance(a: &Array, by: Groups<'_>, correction: f64, skip_nan: bool, operatio
 /// If there is not one label for each index, a label is not below the number of groups, the dtype has no such reduction, or a group
 /// without members has no value in the dtype.
 pub fn groupby(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> Result<Array, OpError> {
+    let out = grouped(a, by, function, skip_nan)?;
+    // Along the axis as it is stored, and moved only then: xarray moves axes to the end, where elements of a group are far apart.
+    let Some((base, order)) = a.permutation() else { return Ok(out) };
+    let as_stored = grouped(base, Groups { axis: order[by.axis], ..by }, function, skip_nan)?;
+    Ok(out.computed_as(&permute_dims(&as_stored, &order)?))
+}
+
+fn grouped(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> Result<Array, OpError> {
     let name = function.name();
     let bad = |p: String| Err(OpError::new(name, p));
     let n = a.shape().get(by.axis).copied().unwrap_or(0);
@@ -233,5 +241,36 @@ pub fn groupby(a: &Array, by: Groups<'_>, function: GroupOp, skip_nan: bool) -> 
             chunks.0[by.axis] = AxisChunks::regular(by.count, by.count);
             Ok(out.rechunked(chunks).with_dims(dims))
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Definition;
+    use crate::create::full;
+
+    /// The kernels from the result down to what is read.
+    fn kernels(a: &Array) -> Vec<&'static str> {
+        let own = match a.definition() {
+            Definition::Apply(kernel) => kernel.name(),
+            _ => "",
+        };
+        std::iter::once(own).chain(a.inputs().first().map(kernels).unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn groups_are_made_along_the_axis_as_it_is_stored() {
+        let x = full(&[4, 3, 2], Scalar::Float(1.0), DType::Float32, None).unwrap();
+        let plain = Groups { axis: 0, labels: &[0, 1, 0, 1], count: 2, dim: None };
+        let here = groupby(&x, plain, GroupOp::Mean, true).unwrap();
+        // xarray moves the axis of the labels to the end, and that of the groups back.
+        let moved = permute_dims(&x, &[1, 2, 0]).unwrap();
+        let there = groupby(&moved, Groups { axis: 2, ..plain }, GroupOp::Mean, true).unwrap();
+        assert_eq!(there.shape(), [3, 2, 2]);
+        let back = permute_dims(&there, &[2, 0, 1]).unwrap();
+        assert_eq!((back.shape(), kernels(&back)), (here.shape(), kernels(&here)));
+        assert_eq!(kernels(&there)[1..], kernels(&here));
     }
 }

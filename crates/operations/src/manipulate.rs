@@ -26,14 +26,34 @@ pub(crate) fn view(a: &Array, axes: Vec<ViewAxis>, operation: &str) -> Result<Ar
     Array::apply(Kernel::View { axes }, &[a], ArrayType::new(a.dtype(), shape), ChunkGrid(chunks), dims, operation)
 }
 
-/// The axes in another order.
+/// The axes in another order. That of an array whose axes are in another order already is one permutation, or none.
+///
+/// ```
+/// use chunkwise_ops::{create, manipulate::permute_dims};
+/// use chunkwise_types::{DType, Scalar};
+/// let x = create::full(&[2, 3, 4], Scalar::Int(1), DType::Int8, None)?;
+/// let moved = permute_dims(&x, &[2, 0, 1])?;
+/// assert_eq!(moved.shape(), [4, 2, 3]);
+/// assert_eq!(permute_dims(&moved, &[1, 2, 0])?.definition(), x.definition());
+/// # Ok::<(), chunkwise_ops::OpError>(())
+/// ```
+///
+/// # Errors
+/// When `axes` is no order of the axes.
 pub fn permute_dims(a: &Array, axes: &[usize]) -> Result<Array, OpError> {
     let mut sorted = axes.to_vec();
     sorted.sort_unstable();
     if sorted != (0..a.rank()).collect::<Vec<_>>() {
         return Err(OpError::new("permute_dims", format!("{axes:?} is not an order of {} axes", a.rank())));
     }
-    view(a, axes.iter().map(|&i| ViewAxis::In(i)).collect(), "permute_dims")
+    let out = view(a, axes.iter().map(|&i| ViewAxis::In(i)).collect(), "permute_dims")?;
+    // xarray moves axes to the end and back.
+    let Some((base, order)) = a.permutation() else { return Ok(out) };
+    let both: Vec<usize> = axes.iter().map(|&i| order[i]).collect();
+    match both.iter().copied().eq(0..base.rank()) {
+        true => Ok(out.computed_as(base)),
+        false => Ok(out.computed_as(&permute_dims(base, &both)?)),
+    }
 }
 
 /// A new axis of length 1 before `axis`.
