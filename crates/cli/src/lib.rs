@@ -6,8 +6,8 @@
 //! fn main() -> std::process::ExitCode {
 //!     chunkwise_cli::main_with(|runtime| runtime.function("double", "1", double))
 //! }
-//! # use chunkwise::kernels::{Block, Invocation, Made};
-//! # fn double(_: &Invocation<'_>, _: &[Block]) -> Made { Err("an example".into()) }
+//! # use chunkwise::kernels::{Block, FunctionError, Invocation};
+//! # fn double(_: &Invocation<'_>, _: &[Block]) -> Result<Vec<Block>, FunctionError> { Err("an example".into()) }
 //! ```
 
 #[cfg(feature = "aws")]

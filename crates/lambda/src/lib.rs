@@ -4,8 +4,8 @@
 //! fn main() -> std::process::ExitCode {
 //!     chunkwise_lambda::main_with(|runtime| runtime.function("double", "1", double))
 //! }
-//! # use chunkwise::kernels::{Block, Invocation, Made};
-//! # fn double(_: &Invocation<'_>, _: &[Block]) -> Made { Err("an example".into()) }
+//! # use chunkwise::kernels::{Block, FunctionError, Invocation};
+//! # fn double(_: &Invocation<'_>, _: &[Block]) -> Result<Vec<Block>, FunctionError> { Err("an example".into()) }
 //! ```
 //!
 //! The function has no state of its own. It keeps the open plan, connections and decoded chunks between invocations, but only to save time.
