@@ -27,6 +27,9 @@ class Array(Operators):
     __array_priority__ = 100.0
     _lazy: _chunkwise.Lazy
 
+    #: Of an array of windows: what they slide over, and how. See :mod:`chunkwise._windows`.
+    _windows: Any = None
+
     def __init__(self, lazy: _chunkwise.Lazy) -> None:
         if not isinstance(lazy, _chunkwise.Lazy):
             raise TypeError("arrays are made by from_array, from_zarr, open and the functions of chunkwise")
@@ -223,6 +226,12 @@ class Array(Operators):
         from ._namespace import call
 
         return call(name, self, *args, **kwargs)
+
+    def round(self, decimals: int = 0) -> Array:
+        """Rounded to so many decimals, and halves to even. As :func:`numpy.round`."""
+        from ._decimals import rounded
+
+        return rounded(self, decimals)
 
     def rechunk(self, chunks: Any) -> Array:
         """The same elements in other chunks: a length, lengths, a list of lengths for each axis, or a dictionary of those by axis or name."""

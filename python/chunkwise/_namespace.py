@@ -98,12 +98,24 @@ def _plain(x: Any) -> Any:
 _PLAIN = {"int", "count", "flag", "skipna", "ints", "chunks", "dims", "axis", "order", "new axis", "axis pairs", "widths", "number", "real", "groups"}
 
 
+def _taken(value: Any, kind: str) -> Any:
+    """An argument as its kind of parameter takes it. A dtype may be written as NumPy's ``"f4"``."""
+    if kind == "dtype" and value is not None:
+        return dtype_name(value)
+    return _plain(value) if kind in _PLAIN else value
+
+
 def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     """The operation of the table with this name."""
     name = _NAMES.get(name, name)
     entry = TABLE.get(name)
     check_device(kwargs.pop("device", None))
     kwargs = {k: v for k, v in kwargs.items() if k != "copy" and not (k == "out" and v is None)}
+    if entry is not None and any(getattr(a, "_windows", None) is not None for a in args):
+        from ._windows import through
+
+        if (found := through(name, args, kwargs)) is not None:
+            return found
     if entry is not None:
         if name not in _DTYPED and "dtype" in kwargs:
             dtype = kwargs.pop("dtype")
@@ -111,8 +123,8 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
                 args = (call("astype", args[0], dtype), *args[1:])
         positional = [p["kind"] for p in entry["parameters"] if p["positional"]]
         kinds = {p["name"]: p["kind"] for p in entry["parameters"]} | {p["alias"]: p["kind"] for p in entry["parameters"]}
-        args = tuple(_plain(a) if k in _PLAIN else a for a, k in zip(args, positional)) + args[len(positional) :]
-        kwargs = {k: _plain(v) if kinds.get(k, "dims") in _PLAIN else v for k, v in kwargs.items()}
+        args = tuple(_taken(a, k) for a, k in zip(args, positional)) + args[len(positional) :]
+        kwargs = {k: _taken(v, kinds.get(k, "dims")) for k, v in kwargs.items()}
     return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}))
 
 

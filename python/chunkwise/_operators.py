@@ -25,7 +25,7 @@ COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal
 POWERS = {(int, 2): "square", (float, 0.5): "sqrt"}
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax")
-METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "round": "round", "repeat": "repeat", "take": "take"}
+METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "repeat": "repeat", "take": "take"}
 PROPERTIES = ("real", "imag")
 
 
