@@ -12,9 +12,12 @@ from . import _api, _chunkwise, _namespace, _standard
 from ._array import Array
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
+from ._gradient import gradient
 from ._inputs import from_array, from_zarr, normalize_chunks, open
+from ._rows import cumprod, cumsum, median, quantile
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch
+from ._windows import lib
 
 __version__ = _chunkwise.__version__
 __array_api_version__ = "2025.12"

@@ -83,6 +83,15 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """A function of NumPy."""
     if func in _METADATA:
         return _METADATA[func](*args, **kwargs)
+    if func.__module__.startswith("numpy"):
+        from . import _gradient, _rows, _windows
+
+        if func.__name__ in _rows.CUMULATIVE or func.__name__ in _rows.ORDERED:
+            return _rows.apply(func.__name__, *args, **kwargs)
+        if func.__name__ == "gradient":
+            return _gradient.gradient(*args, **kwargs)
+        if func.__name__ == "sliding_window_view":
+            return _windows.sliding_window_view(*args, **kwargs)
     found = _function(_FUNCTIONS.get(func.__name__, func.__name__)) if func.__module__.startswith("numpy") else None
     if func.__module__.startswith("numpy.") and found is not None and "linalg" in func.__module__ and func.__name__ not in _LINALG:
         found = None
@@ -90,8 +99,10 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         raise TypeError(f"chunkwise has no operation for {func.__module__}.{func.__name__}, which would load the whole array{_ADVICE}")
     if "ddof" in kwargs:
         kwargs["correction"] = kwargs.pop("ddof")
-    if "decimals" in kwargs and not kwargs["decimals"]:
-        del kwargs["decimals"]
+    if func.__name__ in ("round", "around"):
+        from ._decimals import rounded
+
+        return rounded(*args, **kwargs)
     no_value = getattr(np, "_NoValue")  # noqa: B009
     kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
     return _shaped(func.__name__, found, list(args), kwargs)

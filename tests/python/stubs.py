@@ -49,12 +49,15 @@ from ._functions import (
     map_overlap as map_overlap,
     reduction as reduction,
 )
+from ._gradient import gradient as gradient
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
+from ._rows import cumprod as cumprod, cumsum as cumsum, median as median, quantile as quantile
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
 from ._standard import (
 {standard}
 )
+from ._windows import lib as lib
 
 _Bool: TypeAlias = Literal[True, False]
 _Number: TypeAlias = _Bool | int | float | complex | np.generic

@@ -1,0 +1,129 @@
+"""Functions of NumPy that need whole rows: medians, quantiles and cumulative sums.
+
+The engine has no operation for them. So NumPy computes them, in processes as it does functions of users: each gets blocks that are whole along the
+axes of the function. Other axes are cut so that these blocks stay small.
+"""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ._array import Array
+from ._functions import apply_gufunc
+from ._namespace import call
+
+#: Bytes of a block, if rows are not longer.
+BLOCK = 16_000_000
+CUMULATIVE = frozenset(("cumsum", "cumprod", "nancumsum", "nancumprod"))
+ORDERED = frozenset(("median", "nanmedian", "quantile", "nanquantile", "percentile", "nanpercentile"))
+
+
+def _moved(x: Array, axes: list[int]) -> Array:
+    """The array with these axes whole and at the end."""
+    others = [a for a in range(x.ndim) if a not in axes]
+    lengths = {a: max(x.chunks[a], default=1) for a in others}
+    row = x.itemsize * prod(x.shape[a] for a in axes)
+    while row * prod(lengths.values()) > BLOCK and any(n > 1 for n in lengths.values()):
+        longest = max(lengths, key=lambda a: lengths[a])
+        lengths[longest] = -(-lengths[longest] // 2)
+    return call("permute_dims", x.rechunk({**lengths, **dict.fromkeys(axes, -1)}), [*others, *axes])
+
+
+def _axes(axis: Any, ndim: int) -> list[int]:
+    given = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [operator.index(a) for a in given]
+    if any(not -ndim <= a < ndim for a in axes):
+        raise np.exceptions.AxisError(f"axis {axis} is out of bounds for {ndim} axes")
+    return [a % ndim for a in axes]
+
+
+def _plain(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """Options without those that say nothing."""
+    kept = {k: v for k, v in kwargs.items() if v is not None and v is not False and v is not getattr(np, "_NoValue")}  # noqa: B009
+    if unknown := kept.keys() - set(known):
+        raise NotImplementedError(f"chunkwise has no {min(unknown)}= of {name}; compute() the array first")
+    return kept
+
+
+def cumulative(name: str, x: Array, axis: Any = None, **kwargs: Any) -> Array:
+    """A cumulative function along an axis."""
+    options = _plain(name, kwargs, ("dtype",))
+    if axis is None and x.ndim > 1:
+        raise NotImplementedError(f"{name} of an array of {x.ndim} axes needs axis=; without it, NumPy flattens the array")
+    [axis] = _axes(0 if axis is None else axis, x.ndim)
+    function = getattr(np, name)
+    dtype = function(np.ones(1, x.dtype), **options).dtype
+
+    def along(block: Any) -> Any:
+        return function(block, axis=-1, **options)
+
+    along.__name__ = name
+    found = apply_gufunc(along, "(i)->(i)", _moved(x, [axis]), output_dtypes=dtype)
+    order = list(range(x.ndim - 1))
+    order.insert(axis, x.ndim - 1)
+    result: Array = call("permute_dims", found, order)
+    return result
+
+
+def ordered(name: str, x: Array, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Array:
+    """A median or quantiles over axes. Quantiles of several ``q`` are on a first axis."""
+    if "median" in name:
+        q, axis = None, args[0] if args else axis
+        options = _plain(name, kwargs, ())
+    else:
+        q, axis = np.asarray(args[0] if args else kwargs.pop("q")), args[1] if len(args) > 1 else axis
+        options = _plain(name, kwargs, ("method",))
+        if q.ndim > 1:
+            raise NotImplementedError(f"q of {name} is a number or a list of numbers")
+    axes = sorted(_axes(axis, x.ndim))
+    function, last = getattr(np, name), tuple(range(-len(axes), 0))
+    given = () if q is None else (q.item() if q.ndim == 0 else q,)
+    dtype = function(np.ones(1, x.dtype), *given, **options).dtype
+
+    def over(block: Any) -> Any:
+        found = function(block, *given, axis=last, **options)
+        return np.moveaxis(found, 0, -1) if given and np.ndim(given[0]) else np.asarray(found)
+
+    over.__name__ = name
+    core = ",".join(f"i{k}" for k in range(len(axes)))
+    several = q is not None and q.ndim == 1
+    sizes = {"q": len(q)} if several and q is not None else None
+    found: Array = apply_gufunc(over, f"({core})->({'q' if several else ''})", _moved(x, axes), output_dtypes=dtype, output_sizes=sizes)
+    if several:
+        found = call("permute_dims", found, [found.ndim - 1, *range(found.ndim - 1)])
+    if keepdims:
+        for a in axes:
+            found = call("expand_dims", found, axis=a + int(several))
+    return found
+
+
+def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """The sums of the elements up to each one, along an axis. The shape is that of ``x``. As :func:`numpy.cumsum`.
+
+    An axis is in memory as a whole, for a part of the other axes.
+    """
+    return cumulative("cumsum", x, axis, dtype=dtype)
+
+
+def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """The products of the elements up to each one, along an axis. The shape is that of ``x``. As :func:`numpy.cumprod`."""
+    return cumulative("cumprod", x, axis, dtype=dtype)
+
+
+def median(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The median over one or several axes, or over all. As :func:`numpy.median`; ``np.nanmedian(x)`` leaves out what is missing."""
+    return ordered("median", x, axis=axis, keepdims=keepdims)
+
+
+def quantile(x: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Array:
+    """Quantiles over one or several axes, or over all. Several ``q`` are on a first axis. As :func:`numpy.quantile`."""
+    return ordered("quantile", x, q, axis=axis, method=method, keepdims=keepdims)
+
+
+def apply(name: str, x: Array, *args: Any, **kwargs: Any) -> Array:
+    """The function of NumPy with this name."""
+    return (cumulative if name in CUMULATIVE else ordered)(name, x, *args, **kwargs)

@@ -1,0 +1,161 @@
+"""Functions that the package makes of several operations, or of NumPy's own, against NumPy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import chunkwise as cw
+
+drawn = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+DTYPES = ["float64", "float32", "int32", "uint8", "bool"]
+
+
+def values(draw: st.DrawFn, dtype: str, least: int = 1) -> tuple[np.ndarray[Any, Any], cw.Array]:
+    shape = tuple(draw(st.lists(st.integers(least, 9), min_size=1, max_size=3)))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    x = rng.normal(size=shape) * 4 if dtype.startswith("f") else rng.integers(0, 2 if dtype == "bool" else 9, shape)
+    x = x.astype(dtype)
+    if dtype.startswith("f") and draw(st.booleans()):
+        x[rng.random(shape) < 0.2] = np.nan
+    return x, cw.from_array(x, chunks=tuple(draw(st.integers(1, n)) for n in shape))
+
+
+@st.composite
+def windowed(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], cw.Array, Any, Any]:
+    x, lazy = values(draw, draw(st.sampled_from(DTYPES)))
+    axes = draw(st.lists(st.integers(0, x.ndim - 1), min_size=1, max_size=2, unique=True))
+    return x, lazy, tuple(draw(st.integers(1, x.shape[a])) for a in axes), tuple(axes)
+
+
+@drawn
+@given(windowed())
+def test_windows(case: tuple[np.ndarray[Any, Any], cw.Array, Any, Any]) -> None:
+    x, lazy, lengths, axes = case
+    expected = np.lib.stride_tricks.sliding_window_view(x, lengths, axes)
+    found = np.lib.stride_tricks.sliding_window_view(lazy, lengths, axes)  # type: ignore[call-overload]
+    np.testing.assert_array_equal(cw.compute(found)[0], expected)
+    over = tuple(range(x.ndim, expected.ndim))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for name in ("sum", "max", "min", "nansum", "nanmax", "nanmin", "mean", "nanmean"):
+            if x.dtype == bool and name in ("max", "min", "nanmax", "nanmin"):
+                continue
+            want, got = getattr(np, name)(expected, axis=over), cw.compute(getattr(np, name)(found, axis=over))[0]
+            assert got.dtype == want.dtype, name
+            np.testing.assert_allclose(got, want, rtol=3e-6 if x.dtype == np.float32 else 1e-12, atol=1e-5 if x.dtype == np.float32 else 1e-12, err_msg=name)
+    # What is done to each element is done before the windows are made.
+    np.testing.assert_array_equal(cw.compute((found + found).sum(axis=over))[0].shape, expected.sum(axis=over).shape)
+    np.testing.assert_array_equal(cw.compute(cw.sum(found, axis=0))[0].shape, expected.sum(axis=0).shape)
+
+
+def test_windows_that_do_not_fit() -> None:
+    x = cw.asarray(np.arange(12.0).reshape(3, 4))
+    view = cw.lib.stride_tricks.sliding_window_view
+    for arguments, error in (((x, 4, 0), ValueError), ((x, 0, 0), ValueError), ((x, (2, 2), 0), ValueError), ((x, 2, 5), np.exceptions.AxisError)):
+        with pytest.raises(error):
+            view(*arguments)
+
+
+@st.composite
+def sloped(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], cw.Array, list[Any], Any, int]:
+    order = draw(st.sampled_from([1, 2]))
+    x, lazy = values(draw, draw(st.sampled_from(DTYPES[:4])), least=order + 1)
+    axes = draw(st.sampled_from([None, *range(x.ndim)]))
+    each = range(x.ndim) if axes is None else [axes]
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    kind = draw(st.sampled_from(["none", "one", "each"]))
+    spacing: list[Any] = [] if kind == "none" else [0.25]
+    if kind == "each":
+        spacing = [2.0 if rng.random() < 0.3 else np.cumsum(rng.random(x.shape[a]) + 0.1) if rng.random() < 0.7 else np.arange(x.shape[a]) * 3 for a in each]
+    return x, lazy, spacing, axes, order
+
+
+@drawn
+@given(sloped())
+def test_gradients(case: tuple[np.ndarray[Any, Any], cw.Array, list[Any], Any, int]) -> None:
+    x, lazy, spacing, axis, order = case
+    if x.dtype == np.uint8:
+        # NumPy's differences of these wrap around.
+        x, lazy = x.astype("i4"), lazy.astype("i4")
+    expected = np.gradient(x, *spacing, axis=axis, edge_order=order)
+    found = np.gradient(lazy, *spacing, axis=axis, edge_order=order)
+    for want, got in zip(*((e if isinstance(e, (tuple, list)) else [e]) for e in (expected, found))):
+        got = cw.compute(got)[0]
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=2e-5 if want.dtype == np.float32 else 1e-12, atol=2e-4 if want.dtype == np.float32 else 1e-11)
+
+
+def test_gradients_that_are_refused() -> None:
+    x = cw.asarray(np.arange(12.0).reshape(3, 4))
+    for arguments, options, error in (
+        ((x, [1.0, 2.0]), {"axis": 0}, ValueError),
+        ((x, 1.0, 2.0, 3.0), {}, TypeError),
+        ((x,), {"edge_order": 3}, ValueError),
+        ((x[:2],), {"axis": 0, "edge_order": 2}, ValueError),
+        ((x,), {"axis": 2}, np.exceptions.AxisError),
+    ):
+        with pytest.raises(error):
+            cw.gradient(*arguments, **options)
+
+
+def test_infinite_neighbours_do_not_spread() -> None:
+    """Of a uniform spacing, an element has no weight in its own gradient."""
+    x = np.array([1.0, np.inf, 3.0, np.nan, 5.0, 6.0, 7.0])
+    np.testing.assert_array_equal(cw.gradient(cw.asarray(x)).compute(), np.gradient(x))
+
+
+ROWS = [
+    ("cumsum", {"axis": 0}), ("cumsum", {"axis": -1}), ("cumprod", {"axis": 1}), ("nancumsum", {"axis": 1}), ("nancumprod", {"axis": 0}),
+    ("median", {}), ("median", {"axis": 1}), ("nanmedian", {"axis": (0, 2)}), ("nanmedian", {"axis": -1, "keepdims": True}),
+    ("quantile", {"q": 0.3, "axis": 0}), ("quantile", {"q": [0.1, 0.5, 1.0], "axis": 1}), ("nanquantile", {"q": [0.2], "axis": (1, 2), "keepdims": True}),
+    ("percentile", {"q": 30, "axis": 1, "method": "nearest"}), ("nanpercentile", {"q": [10, 90]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, options", ROWS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(ROWS)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_rows(name: str, options: dict[str, Any], dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    x = (rng.normal(size=(6, 7, 5)) * 3).astype(dtype)
+    if dtype.startswith("f") and name.startswith("nan"):
+        x[rng.random(x.shape) < 0.2] = np.nan
+    options = dict(options)
+    given = (options.pop("q"),) if "q" in options else ()
+    function = getattr(np, name)
+    expected = function(x, *given, **options)
+    found = cw.compute(function(cw.from_array(x, chunks=(4, 2, 5)), *given, **options))[0]
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+def test_rows_that_are_refused() -> None:
+    x = cw.asarray(np.arange(12.0).reshape(3, 4))
+    for call, error in (
+        (lambda: np.cumsum(x), NotImplementedError),
+        (lambda: np.median(x, axis=5), np.exceptions.AxisError),
+        (lambda: np.quantile(x, 0.5, weights=np.ones(4), axis=1, method="inverted_cdf"), NotImplementedError),
+        (lambda: np.quantile(x, [[0.5]], axis=1), NotImplementedError),
+    ):
+        with pytest.raises(error):
+            call()
+    np.testing.assert_array_equal(cw.cumsum(x, axis=1).compute(), np.arange(12.0).reshape(3, 4).cumsum(axis=1))
+    np.testing.assert_array_equal(cw.quantile(x, 0.5).compute(), 5.5)
+
+
+@pytest.mark.parametrize("decimals", [-2, -1, 0, 1, 3])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_decimals(decimals: int, dtype: str) -> None:
+    x = (np.random.default_rng(3).normal(size=200) * 300).astype(dtype)
+    lazy = cw.asarray(x)
+    np.testing.assert_array_equal(np.round(lazy, decimals).compute(), np.round(x, decimals))
+    np.testing.assert_array_equal(lazy.round(decimals).compute(), x.round(decimals))
+    whole = cw.asarray(np.arange(5))
+    np.testing.assert_array_equal(whole.round(2).compute(), np.arange(5))
+    with pytest.raises(TypeError, match="float64"):
+        whole.round(-1)

@@ -1,0 +1,168 @@
+"""Methods of xarray: none loads anything before it is asked to, and each gives what xarray gives on values of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import chunkwise as cw
+
+METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
+    "abs": lambda d: abs(d.a - 2),
+    "all": lambda d: (d.a > -9).all("x"),
+    "any": lambda d: (d.a > 2).any("t"),
+    "argmax": lambda d: d.i.argmax("t"),
+    "argmin": lambda d: d.i.argmin("x"),
+    "assign": lambda d: d.assign(c=d.a * d.b)[["c"]],
+    "assign_attrs": lambda d: d.a.assign_attrs(units="m"),
+    "assign_coords": lambda d: d.a.assign_coords(x=d.x * 2),
+    "astype": lambda d: d.i.astype("f4"),
+    "broadcast_like": lambda d: d.b.broadcast_like(d.a),
+    "clip": lambda d: d.a.clip(-1, 1),
+    "coarsen": lambda d: d.a.coarsen(x=2, boundary="trim").mean(),
+    "combine_first": lambda d: d.a.combine_first(d.a * 0),
+    "concat": lambda d: xr.concat([d.a, d.a + 1], dim="t"),
+    "corr": lambda d: xr.corr(d.a, d.a**2, dim="t"),
+    "count": lambda d: d.a.count("t"),
+    "cov": lambda d: xr.cov(d.a, d.a**2, dim="x"),
+    "cumprod": lambda d: (d.a / 3).cumprod("x"),
+    "cumsum": lambda d: d.a.cumsum("t"),
+    "cumsum of a dataset": lambda d: d[["a", "i"]].cumsum("t"),
+    "diff": lambda d: d.a.diff("t", n=2),
+    "differentiate": lambda d: d.a.differentiate("x"),
+    "differentiate, edges of order 2": lambda d: d.a.differentiate("x", edge_order=2),
+    "differentiate by time": lambda d: d.a.differentiate("t", datetime_unit="D"),
+    "dot": lambda d: xr.dot(d.a.fillna(0), d.b, dim="x"),
+    "drop_isel": lambda d: d.a.drop_isel(t=[0, 3]),
+    "drop_sel": lambda d: d.a.drop_sel(x=[10.0]),
+    "expand_dims": lambda d: d.a.expand_dims("z"),
+    "fillna": lambda d: d.a.fillna(7.0),
+    "fillna by an array": lambda d: d.a.fillna(d.b),
+    "groupby": lambda d: d.a.groupby("t.month").mean(),
+    "groupby anomalies": lambda d: d.a.groupby("t.month") - d.a.groupby("t.month").mean(),
+    "groupby_bins": lambda d: d.a.groupby_bins("x", [-100, 15, 100]).sum(),
+    "head": lambda d: d.a.head(t=3),
+    "integrate": lambda d: d.a.fillna(0).integrate("x"),
+    "isel": lambda d: d.a.isel(t=slice(1, 9, 3), x=-1),
+    "isin": lambda d: d.i.isin([1, 2, 3]),
+    "isnull": lambda d: d.a.isnull(),
+    "max": lambda d: d.a.max(),
+    "mean": lambda d: d.a.mean(["t", "x"]),
+    "median": lambda d: d.a.median("t"),
+    "median of everything": lambda d: d.a.median(),
+    "min": lambda d: d.a.min("x", skipna=False),
+    "notnull": lambda d: d.a.notnull(),
+    "pad": lambda d: d.b.pad(x=2, mode="reflect"),
+    "pad with a value": lambda d: d.a.pad(x=(1, 2), constant_values=0),
+    "pipe": lambda d: d.a.pipe(np.exp),
+    "prod": lambda d: d.b.prod("x"),
+    "quantile": lambda d: d.a.quantile(0.3, "t"),
+    "quantiles": lambda d: d.b.quantile([0.1, 0.9], "x"),
+    "reindex": lambda d: d.a.reindex(x=[10.0, 99.0, 0.0]),
+    "reindex_like": lambda d: d.a.reindex_like(d.a.isel(x=slice(1, 3))),
+    "rename": lambda d: d.a.rename(x="y"),
+    "resample": lambda d: d.a.resample(t="7D").max(),
+    "roll": lambda d: d.a.roll(x=2, roll_coords=False),
+    "rolling max": lambda d: d.a.rolling(t=4).max(),
+    "rolling mean": lambda d: d.a.rolling(t=3).mean(),
+    "rolling mean, centred": lambda d: d.a.rolling(t=5, center=True).mean(),
+    "rolling mean of whole numbers": lambda d: d.i.rolling(t=3).mean(),
+    "rolling mean of two axes": lambda d: d.a.rolling(t=3, x=2, min_periods=2).mean(),
+    "rolling min": lambda d: d.a.rolling(x=2, min_periods=1).min(),
+    "rolling std": lambda d: d.a.rolling(t=3).std(),
+    "rolling sum": lambda d: d.a.rolling(t=3, min_periods=2).sum(),
+    "rolling count": lambda d: d.a.rolling(t=3).count(),
+    "rolling construct": lambda d: d.a.rolling(t=3).construct("w"),
+    "rolling reduce": lambda d: d.a.rolling(t=3).reduce(np.nanmax),
+    "round": lambda d: d.a.round(1),
+    "sel": lambda d: d.a.sel(t="2001-01", x=10.0),
+    "sel nearest": lambda d: d.a.sel(x=[11, 29], method="nearest"),
+    "shift": lambda d: d.a.shift(t=2),
+    "sortby": lambda d: d.a.sortby("x", ascending=False),
+    "squeeze": lambda d: d.a.isel(t=[0]).squeeze(),
+    "stack": lambda d: d.a.stack(z=("t", "x")).mean("z"),
+    "std": lambda d: d.a.std("t", ddof=1),
+    "sum": lambda d: d.a.sum("t", min_count=2),
+    "swap_dims": lambda d: d.b.assign_coords(y=("x", np.arange(4))).swap_dims(x="y"),
+    "tail": lambda d: d.a.tail(x=2),
+    "thin": lambda d: d.a.thin(t=4),
+    "to_dataarray": lambda d: d[["a", "b"]].to_dataarray("v"),
+    "transpose": lambda d: d.a.transpose("x", "t"),
+    "unify_chunks": lambda d: d[["a", "b"]].unify_chunks(),
+    "var": lambda d: d.a.var(),
+    "weighted": lambda d: d.a.weighted(d.b.compute() ** 2).mean("x"),
+    "where": lambda d: d.a.where(d.a > 0, -1),
+    "where of labels": lambda d: d.a.where(d.x > 5, drop=True),
+    "xr.where": lambda d: xr.where(d.i > 2, d.a, d.b),
+}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rng = np.random.default_rng(11)
+    values = rng.normal(size=(60, 4))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    times = pd.date_range("2001-01-01", periods=60, freq="D")
+    ds = xr.Dataset(
+        {
+            "a": (("t", "x"), values, {"units": "K", "long_name": "a"}),
+            "b": (("x",), rng.normal(size=4), {"units": "m"}),
+            "i": (("t", "x"), rng.integers(-5, 5, (60, 4)), {"flag": 1}),
+        },
+        coords={"t": times, "x": [0.0, 10.0, 20.0, 50.0]},
+        attrs={"title": "drawn"},
+    )
+    path = tmp_path_factory.mktemp("methods") / "drawn.zarr"
+    ds.to_zarr(path, consolidated=False, encoding={"a": {"chunks": (7, 3)}, "i": {"chunks": (60, 2)}})
+    return str(path)
+
+
+def test_there_are_sixty() -> None:
+    assert len(METHODS) >= 60
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method(name: str, stores: str) -> None:
+    lazy = xr.open_zarr(stores, consolidated=False, chunks={})
+    assert isinstance(lazy.a.data, cw.Array)
+    with xr.set_options(use_bottleneck=False, use_numbagg=False):
+        if name == "weighted":
+            lazy["b"] = lazy.b.load()
+        with cw.raise_if_computes():
+            found = METHODS[name](lazy)
+        expected = METHODS[name](xr.open_zarr(stores, consolidated=False, chunks=None).load())
+    each = found.data_vars.values() if isinstance(found, xr.Dataset) else [found]
+    assert any(isinstance(v.data, cw.Array) for v in each), "it is not lazy any more"
+    xr.testing.assert_allclose(found.compute(), expected, rtol=1e-12, atol=1e-12)
+    for one, other in zip(each, expected.data_vars.values() if isinstance(expected, xr.Dataset) else [expected]):
+        assert (one.dtype, one.dims, one.attrs, one.name) == (other.dtype, other.dims, other.attrs, other.name)
+        assert one.coords.keys() == other.coords.keys()
+
+
+def test_rolling_is_an_operation_of_the_engine(stores: str) -> None:
+    """A mean of windows reads its input once, and makes no array of windows."""
+    a = xr.open_zarr(stores, consolidated=False, chunks={}).a
+    mean = a.rolling(t=20).mean()
+    table = cw.plan(mean.data)
+    assert table["tasks"] <= 4, table["table"]
+    assert table["projected_mem"] < 100_000_000
+    with pytest.raises(ValueError, match="do not fit"):
+        cw.lib.stride_tricks.sliding_window_view(a.data, 61, axis=0)
+
+
+def test_results_are_written(stores: str, tmp_path: Path) -> None:
+    lazy = xr.open_zarr(stores, consolidated=False, chunks={})
+    made = xr.Dataset({"mean": lazy.a.rolling(t=3).mean(), "sum": lazy.a.cumsum("t"), "slope": lazy.a.differentiate("x")})
+    made.drop_encoding().to_zarr(tmp_path / "out.zarr", consolidated=False)
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load()
+    again = xr.open_zarr(tmp_path / "out.zarr", consolidated=False, chunks=None).load()
+    with xr.set_options(use_bottleneck=False):
+        xr.testing.assert_allclose(again["mean"], whole.a.rolling(t=3).mean())
+    xr.testing.assert_allclose(again["sum"], whole.a.cumsum("t"))
+    xr.testing.assert_allclose(again["slope"], whole.a.differentiate("x"))
