@@ -67,6 +67,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         return _function(fold)(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
     dtype = kwargs.pop("dtype", None)
     kwargs = {k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")}
+    if ufunc is np.fabs and method == "__call__":
+        # That of whole numbers is a float.
+        inputs = tuple(x.astype(np.fabs(np.ones(1, x.dtype)).dtype) for x in inputs)
     found = _function(name)
     if method != "__call__" or found is None or kwargs:
         raise TypeError(f"chunkwise has no np.{ufunc.__name__}{'.' + method if method != '__call__' else ''} with these arguments{_ADVICE}")

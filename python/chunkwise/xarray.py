@@ -88,6 +88,16 @@ def unwrapped(data: Any) -> Array:
     raise _NotRecognised
 
 
+class _Parts:
+    """An array of xarray that only it can read, such as one in a file of another format: read part by part."""
+
+    def __init__(self, data: Any) -> None:
+        self.data, self.shape, self.dtype, self.ndim = data, tuple(data.shape), np.dtype(data.dtype), len(data.shape)
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(self.data[key])
+
+
 class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, unused-ignore]
     """What xarray asks of a library of chunked arrays."""
 
@@ -129,7 +139,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
         try:
             array = unwrapped(data)
         except _NotRecognised:
-            return from_array(np.asarray(data) if hasattr(data, "get_duck_array") else data, chunks=chunks)
+            return from_array(_Parts(data) if hasattr(data, "get_duck_array") else data, chunks=chunks)
         if array.dtype != data.dtype:
             array = array.astype(data.dtype)
         wanted = normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)
@@ -179,7 +189,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
         return _functions.blockwise(func, tuple(out_ind), *args, **kwargs)
 
     def shuffle(self, x: Array, indexer: list[list[int]], axis: int, chunks: Any) -> Array:
-        """The elements along an axis in another order, a chunk for each list."""
+        """The elements along an axis in another order. Their chunks are the engine's choice."""
         order = [operator.index(i) for group in indexer for i in group]
         return x[(slice(None),) * axis + (order,)]
 

@@ -159,3 +159,11 @@ def test_decimals(decimals: int, dtype: str) -> None:
     np.testing.assert_array_equal(whole.round(2).compute(), np.arange(5))
     with pytest.raises(TypeError, match="float64"):
         whole.round(-1)
+
+
+def test_fabs_is_a_float() -> None:
+    for dtype in ("int16", "int32", "int64", "float32"):
+        x = np.arange(-3, 3).astype(dtype)
+        found = np.fabs(cw.asarray(x))
+        assert found.dtype == np.fabs(x).dtype
+        np.testing.assert_array_equal(found.compute(), np.fabs(x))

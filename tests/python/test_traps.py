@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
 
 import chunkwise as cw
 
@@ -98,3 +100,24 @@ def test_several_files(winds: str, tmp_path: Path) -> None:
         ds = xr.open_mfdataset(paths, **options)
         mean = ds.uwnd.mean("time")
     np.testing.assert_allclose(mean.compute(), whole.uwnd.isel(time=slice(0, 24)).mean("time"), rtol=1e-4, atol=1e-5)
+
+
+class Foreign(BackendArray):
+    """An array in a file that only xarray can read."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self.values.__getitem__)
+
+
+def test_files_that_only_xarray_reads_are_copied_within_the_budget() -> None:
+    """They were loaded whatever their size."""
+    values = np.arange(2_000_000.0).reshape(1000, 2000)
+    lazy = xr.Variable(("t", "x"), indexing.LazilyIndexedArray(Foreign(values)))
+    few = lazy[10:30, ::2].chunk({"t": 7})
+    assert isinstance(few.data, cw.Array)
+    np.testing.assert_array_equal(few.compute().values, values[10:30, ::2])
+    with cw.config(allowed_mem="50MB"), pytest.raises(cw.MemoryLimitError, match="from_zarr"):
+        lazy.chunk({"t": 100})

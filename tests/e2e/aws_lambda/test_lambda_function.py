@@ -14,7 +14,7 @@ from faults import files
 from harness import binary, chunkwise
 from on_lambda import BUCKET
 from services.function import Function, stripped
-from services.servers import stored, upload
+from services.servers import MissingService, stored, upload
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EVENT = "chunkwise-event/1"
@@ -210,6 +210,8 @@ def test_the_schema_fits(function):
 def test_a_function_of_the_users_own(aws, store, function, tmp_path):
     """The example crate as a function: it has the user's function `beaufort`; the function without it refuses the plan by name."""
     built = pathlib.Path(binary()).parent
+    if not (built / "forces").exists():
+        raise MissingService(f"{built}/forces is not there: cargo build -p chunkwise-cli -p own --features chunkwise-cli/full --bins")
     upload(store, ROOT / "examples/data/winds.zarr", "winds.zarr")
     at = f"s3://{BUCKET}"
 
