@@ -239,7 +239,7 @@ def test_another_format(tmp_path, name, start, words):
 
 
 @pytest.mark.parametrize("args, words, code", [
-    (["--executor", "dask"], ["dask", "threads", "processes"], 2),
+    (["--executor", "spark"], ["spark", "threads", "processes"], 2),
     (["--allowed-mem", "lots"], ["'lots'", "500MB"], 2),
     (["--allowed-mem", "-1GB"], ["'-1GB'", "500MB"], 2),
     (["--allowed-mem", "500"], ["500 B", "too small", "MB"], 2),
@@ -252,8 +252,8 @@ def test_a_wrong_option(weather, args, words, code):
 
 
 def test_a_wrong_executor_in_the_file(weather):
-    (weather / "executor.yaml").write_text(PLAIN.format("ds.pr").replace("work_dir", "executor: dask, work_dir"))
-    assert chunkwise("run", "executor.yaml", cwd=weather).failed("'dask'", "threads", "executor.yaml:7:").code == 2
+    (weather / "executor.yaml").write_text(PLAIN.format("ds.pr").replace("work_dir", "executor: spark, work_dir"))
+    assert chunkwise("run", "executor.yaml", cwd=weather).failed("'spark'", "threads", "executor.yaml:7:").code == 2
 
 
 # Going on
