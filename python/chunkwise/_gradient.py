@@ -96,7 +96,9 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     if any(not -f.ndim <= a < f.ndim for a in axes):
         raise np.exceptions.AxisError(f"axis {axis} is out of bounds for {f.ndim} axes")
     axes = [a % f.ndim for a in axes]
+    # Neighbours have other labels, and would not be aligned.
+    bare = Array(f._lazy.bare())
     if f.dtype.kind in "biu":
-        f = f.astype(np.float64)
-    found = tuple(_along(f, step, a, edge_order) for step, a in zip(_spacings(varargs, f.shape, axes), axes))
+        bare = bare.astype(np.float64)
+    found = tuple(_along(bare, step, a, edge_order)._like(f) for step, a in zip(_spacings(varargs, f.shape, axes), axes))
     return found[0] if len(found) == 1 else found

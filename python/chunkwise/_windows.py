@@ -59,7 +59,8 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None, *, subok:
         left[a] -= length - 1
         if length < 1 or left[a] < 1:
             raise ValueError(f"windows of {length} elements do not fit axis {a}, which has the length {x.shape[a]}")
-    return Windows(x, tuple(zip(lengths, axes)))
+    # Elements of a window have other labels, and would not be aligned.
+    return Windows(Array(x._lazy.bare()), tuple(zip(lengths, axes)))
 
 
 #: Under the name that it has in NumPy, and by which xarray finds it.

@@ -167,3 +167,19 @@ def test_fabs_is_a_float() -> None:
         found = np.fabs(cw.asarray(x))
         assert found.dtype == np.fabs(x).dtype
         np.testing.assert_array_equal(found.compute(), np.fabs(x))
+
+
+def test_arrays_with_labels(winds: str) -> None:
+    """Neighbours have other labels."""
+    u = cw.open(f"{winds}/uwnd")[:6]
+    x = u.compute().astype("f8")
+    wide = u.astype("float64")
+    np.testing.assert_allclose(np.gradient(wide, axis=0).compute(), np.gradient(x, axis=0), atol=1e-12)
+    np.testing.assert_allclose(cw.gradient(wide, np.arange(73.0) ** 2, axis=1, edge_order=2).compute(), np.gradient(x, np.arange(73.0) ** 2, axis=1, edge_order=2), atol=1e-12)
+    assert np.gradient(wide, axis=0).dims == u.dims
+    view, whole = (np.lib.stride_tricks.sliding_window_view(a, 3, axis=0) for a in (wide, x))
+    np.testing.assert_allclose(view.mean(axis=-1).compute(), whole.mean(axis=-1))
+    np.testing.assert_array_equal(view.compute(), whole)
+    np.testing.assert_allclose(np.cumsum(wide, axis=1).compute(), x.cumsum(axis=1))
+    np.testing.assert_allclose(np.median(wide, axis=(0, 2)).compute(), np.median(x, axis=(0, 2)))
+    np.testing.assert_array_equal(wide.round(1).compute(), x.round(1))
