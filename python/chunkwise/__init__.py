@@ -14,6 +14,8 @@ from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
 from ._gradient import gradient
 from ._inputs import from_array, from_zarr, normalize_chunks, open
+from ._plans import visualize
+from ._progress import ProgressBar
 from ._rows import cumprod, cumsum, median, quantile
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch

@@ -227,6 +227,26 @@ class Array(Operators):
 
         return call(name, self, *args, **kwargs)
 
+    @property
+    def blocks(self) -> Any:
+        """Its blocks by their numbers: ``x.blocks[0, 1]``, ``x.blocks[:2]``. See :class:`chunkwise._blocks.BlockView`."""
+        from ._blocks import BlockView
+
+        return BlockView(self)
+
+    @property
+    def plan(self) -> Any:
+        """How it would be computed: a table. As :func:`chunkwise.plan`."""
+        from ._run import plan
+
+        return plan(self)
+
+    def visualize(self, filename: Any = None) -> Any:
+        """Draws how it would be computed. As :func:`chunkwise.visualize`."""
+        from ._plans import visualize
+
+        return visualize(self, filename=filename)
+
     def round(self, decimals: int = 0) -> Array:
         """Rounded to so many decimals, and halves to even. As :func:`numpy.round`."""
         from ._decimals import rounded

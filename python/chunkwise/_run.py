@@ -11,6 +11,7 @@ import numpy as np
 from . import _chunkwise
 from ._array import Array
 from ._inputs import _url, zarr_url
+from ._plans import Plan
 from ._spec import Spec, check_computing, current, watcher
 
 
@@ -114,6 +115,9 @@ def _start(region: Any, array: Array, target: Any) -> list[int]:
     return [s.start for s in spans]
 
 
-def plan(*arrays: Array, spec: Spec | None = None) -> dict[str, Any]:
-    """The plan that arrays would be computed by: ``table`` for reading, ``stages``, ``tasks`` and ``projected_mem`` as numbers."""
-    return _chunkwise.plan([_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)], current(spec)._settings())
+def plan(*arrays: Array, spec: Spec | None = None) -> Plan:
+    """The plan that arrays would be computed by: ``table`` for reading, ``stages``, ``tasks`` and ``projected_mem`` as numbers, ``svg`` and ``json``.
+
+    It is a table in a notebook and in a terminal, too.
+    """
+    return Plan(_chunkwise.plan([_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)], current(spec)._settings()))

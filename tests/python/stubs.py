@@ -51,6 +51,8 @@ from ._functions import (
 )
 from ._gradient import gradient as gradient
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
+from ._plans import visualize as visualize
+from ._progress import ProgressBar as ProgressBar
 from ._rows import cumprod as cumprod, cumsum as cumsum, median as median, quantile as quantile
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch

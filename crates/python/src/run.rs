@@ -324,5 +324,7 @@ pub fn plan<'py>(py: Python<'py>, outputs: Vec<Output<'_>>, settings: &Settings)
     out.set_item("stages", plan.stages.len())?;
     out.set_item("tasks", plan.stages.iter().map(|s| s.tasks()).sum::<u64>())?;
     out.set_item("projected_mem", plan.stages.iter().map(|s| s.projected_mem).max().unwrap_or(0))?;
+    out.set_item("svg", chunkwise::report::svg(&plan))?;
+    out.set_item("json", serde_json::to_string(&plan).map_err(|e| PyValueError::new_err(e.to_string()))?)?;
     Ok(out)
 }
