@@ -57,11 +57,14 @@ class DaskCluster:
         return found
 
     def cancel(self, names: list[str]) -> None:
+        self._stop(names, False)
+
+    def _stop(self, names: list[str], at_once: bool) -> None:
         names = [name for name in names if name in self.futures]
         if not names:
             return
         # On each Dask worker, beside the tasks that it runs.
-        said = self.client.run(_node.stop, names, on_error="ignore") or {}
+        said = self.client.run(_node.stop, names, at_once, on_error="ignore") or {}
         running = {name for each in said.values() for name in each or ()}
         waiting = [self.futures[name] for name in names if name not in running]
         if waiting:
@@ -69,7 +72,8 @@ class DaskCluster:
 
     def close(self) -> None:
         try:
-            self.cancel(list(self.futures))
+            # The driver has ended, or was killed: nobody takes tasks back.
+            self._stop(list(self.futures), True)
         finally:
             self.client.close(timeout=5)
 

@@ -86,11 +86,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def stop(names: list[str]) -> list[str]:
-    """Ends workers of this process, without waiting for it. Those that come later do not start. Returns the names of those that run."""
+def stop(names: list[str], at_once: bool = False) -> list[str]:
+    """Ends workers of this process, without waiting for it: at once, or after they have handed back their tasks.
+
+    Those that come later do not start. Returns the names of those that run.
+    """
     with _lock:
         _stopped.update(names)
         running = {name: _running[name] for name in names if name in _running}
     for process in running.values():
-        threading.Thread(target=_end, args=(process,), daemon=True).start()
+        if at_once:
+            process.kill()
+        else:
+            threading.Thread(target=_end, args=(process,), daemon=True).start()
     return list(running)

@@ -64,7 +64,7 @@ class RayCluster:
                 self.ray.cancel(ref)
 
     def close(self) -> None:
-        self.cancel(list(self.running.values()))
-        if self.running:
-            self.ray.wait(list(self.running), num_returns=len(self.running), timeout=_node.PATIENCE, fetch_local=False)
+        # The driver has ended, or was killed: nobody takes tasks back. A worker ends with the process of Ray to which it is tied.
+        for ref in self.running:
+            self.ray.cancel(ref, force=True)
         self.ray.shutdown()
