@@ -342,7 +342,7 @@ mod tests {
     #[global_allocator]
     static TESTED: Allocator = Allocator;
 
-    /// Held by tests that look at what is kept, which all share.
+    /// Held by every test that takes blocks: kept mappings are shared, and neighbours that other tests freed would join.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -350,6 +350,7 @@ mod tests {
 
     #[test]
     fn blocks_of_every_size_hold_what_is_written() {
+        let _alone = alone();
         for size in [1, 4096, MAPPED - 1, MAPPED, MAPPED + SMALL, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE + 12345] {
             let mut v: Vec<u8> = vec![0; size];
             assert!(v.iter().all(|&b| b == 0), "{size}");
@@ -365,6 +366,7 @@ mod tests {
 
     #[test]
     fn large_blocks_are_aligned() {
+        let _alone = alone();
         let layouts = [Layout::from_size_align(LARGE, 1), Layout::from_size_align(LARGE + 7, 4096)];
         for layout in layouts.into_iter().flatten() {
             // SAFETY: the layout is not empty, and the block is given back with the same layout.
@@ -395,7 +397,8 @@ mod tests {
     #[test]
     fn a_freed_block_is_used_again_and_zeroed_if_asked() {
         let _alone = alone();
-        // An unusual length, so that other tests do not take it.
+        // What other tests left behind could join the freed block, and the next one would then come from another part of it.
+        trim();
         let layout = Layout::from_size_align(29 * HUGE, 8).unwrap();
         // SAFETY: the layout is not empty; every block is given back once, with its layout.
         unsafe {
