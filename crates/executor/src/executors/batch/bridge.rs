@@ -22,12 +22,15 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long the bridge may take to answer. A client of a cluster gives up sooner, with a reason.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the bridge may take to end its workers.
 const FAREWELL: Duration = Duration::from_secs(15);
+/// How long is waited for what a program that has ended said last.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The lines of the bridge's log that are kept for an error.
 const LINES: usize = 12;
 
@@ -162,6 +165,8 @@ pub(crate) struct Bridge {
     to: Option<ChildStdin>,
     from: Receiver<String>,
     log: Log,
+    /// Reads what the program says, until its end.
+    listener: Option<JoinHandle<()>>,
     /// Tasks that the cluster runs at once.
     slots: usize,
     /// Differs between drivers, also of one run.
@@ -177,8 +182,8 @@ fn interpreter(host: &Host) -> PathBuf {
 }
 
 /// Reads lines on a thread, until the program ends.
-fn lines(from: impl Read + Send + 'static, mut each: impl FnMut(String) + Send + 'static) {
-    std::thread::spawn(move || BufReader::new(from).lines().map_while(Result::ok).for_each(&mut each));
+fn lines(from: impl Read + Send + 'static, mut each: impl FnMut(String) + Send + 'static) -> JoinHandle<()> {
+    std::thread::spawn(move || BufReader::new(from).lines().map_while(Result::ok).for_each(&mut each))
 }
 
 impl Bridge {
@@ -196,7 +201,7 @@ impl Bridge {
             ))
         })?;
         let log = Log::default();
-        if let Some(errors) = child.stderr.take() {
+        let listener = child.stderr.take().map(|errors| {
             let log = log.clone();
             lines(errors, move |line| {
                 tracing::debug!("{line}");
@@ -205,8 +210,8 @@ impl Bridge {
                 if kept.len() > LINES {
                     kept.pop_front();
                 }
-            });
-        }
+            })
+        });
         let (send, from) = channel();
         if let Some(answers) = child.stdout.take() {
             lines(answers, move |line| {
@@ -216,17 +221,14 @@ impl Bridge {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let prefix = format!("b{}x{:x}", std::process::id(), now.as_millis());
         let to = child.stdin.take();
-        let mut bridge = Bridge { options, child, to, from, log, slots: 1, prefix, jobs: 0, warnings: Vec::new() };
+        let mut bridge = Bridge { options, child, to, from, log, listener, slots: 1, prefix, jobs: 0, warnings: Vec::new() };
         let BridgeOptions { cluster, client, env, threads, .. } = bridge.options.clone();
         bridge.ask(&Request::Begin { cluster, version: crate::worker::VERSION, threads, options: &client, env: &env })?;
         Ok(bridge)
     }
 
     /// What is said of a bridge that does not answer.
-    fn gone(&mut self, what: &str) -> RunError {
-        // What it says last comes when it has ended.
-        let ended = self.child.try_wait().ok().flatten().is_some();
-        std::thread::sleep(Duration::from_millis(if ended { 100 } else { 0 }));
+    fn gone(&self, what: &str) -> RunError {
         let log: Vec<String> = self.log.lock().map(|log| log.iter().cloned().collect()).unwrap_or_default();
         let cluster = self.options.cluster;
         let missing = |package: &str| log.iter().any(|line| line.contains(&format!("No module named '{package}")));
@@ -237,6 +239,15 @@ impl Bridge {
         }
         let said = if log.is_empty() { String::new() } else { format!("; it said: {}", log.join("\n")) };
         RunError::Executor(format!("executor '{cluster}': the client of the cluster {what}{said}"))
+    }
+
+    /// Waits for the last words of a program that has ended: another thread reads them, and they say why. A child of the program can hold its pipe open, so the
+    /// wait has an end.
+    fn hear_out(&self) {
+        let since = Instant::now();
+        while self.listener.as_ref().is_some_and(|l| !l.is_finished()) && since.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn ask(&mut self, request: &Request<'_>) -> Result<Answered, RunError> {
@@ -250,7 +261,10 @@ impl Bridge {
         let line = match heard {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => return Err(self.gone(&format!("has not answered for {} s", PATIENCE.as_secs()))),
-            Err(RecvTimeoutError::Disconnected) => return Err(self.gone("has ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.hear_out();
+                return Err(self.gone("has ended"));
+            }
         };
         let answer: Answered = serde_json::from_str(&line).map_err(|e| self.gone(&format!("answered '{line}': {e}")))?;
         if let Some(error) = answer.error {
@@ -341,14 +355,14 @@ impl Drop for Bridge {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A bridge whose interpreter is a shell script.
     fn start(script: &str) -> Result<Bridge, String> {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
-        std::fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: a test that starts a program meanwhile would keep it open for writing, and it could not be run.
+        let write = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod +x \"$0\""];
+        assert!(Command::new("sh").args(write).arg(&python).arg(script).status().unwrap().success());
         let given = [("python".to_string(), python.display().to_string()), ("address".into(), "tcp://127.0.0.1:1".into())].into();
         let options = BridgeOptions::dask(&mut Options::new("dask", &given, &BTreeMap::new())).unwrap();
         Bridge::start(options, &Host::default()).map_err(|e| e.to_string())
