@@ -5,11 +5,12 @@ use crate::convert::Cast;
 use crate::gather::Gather;
 use crate::group::Group;
 use crate::kind::{Along, Evaluation, Foldable, KernelKind, Rounds, Traits, Types, Work};
+use crate::lookup::Lookup;
 use crate::reduce::Reduce;
 use crate::reshape::Reshape;
 use crate::view::View;
 use crate::{ArrayType, AxisMap, Block, Call, Contract, Create, DemandList, ElementOp, Fold, KernelError, Operand, Part, Qr, ReduceOp};
-use crate::{Stencil, ViewAxis, Window};
+use crate::{Scan, Stencil, ViewAxis, Window};
 use chunkwise_types::{AxisChunks, Region, Scalar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,13 @@ pub enum Kernel {
     Qr(Qr),
     /// A weighted sum or a reduction over a window around each element, without padding.
     Stencil(Stencil),
+    /// The elements of the first input at the positions along an axis that the second input holds. Foldable along that axis.
+    Lookup {
+        /// The axis.
+        axis: usize,
+    },
+    /// A cumulative function along an axis.
+    Scan(Scan),
     /// A function of a user, called for each block of the output.
     Call(Call),
 }
@@ -109,6 +117,8 @@ impl Kernel {
             Kernel::Contract(contract) => question(contract),
             Kernel::Qr(qr) => question(qr),
             Kernel::Stencil(stencil) => question(stencil),
+            Kernel::Lookup { axis } => question(&Lookup { axis: *axis }),
+            Kernel::Scan(scan) => question(scan),
             Kernel::Call(call) => question(call),
         }
     }

@@ -102,12 +102,14 @@ pub struct Traits {
     pub irregular: bool,
     /// It is at its best on large blocks, for which it borrows cores itself, and is not cut into tiles.
     pub whole: bool,
+    /// Several of its blocks may be made at once: they take no more than what they are made of.
+    pub joint: bool,
 }
 
 impl Traits {
     /// What most kernels are. Each kind starts from this or from a list of its own, and nothing here is about memory.
     pub(crate) const PLAIN: Traits =
-        Traits { map: None, constant: None, moves: false, turns: false, jumps: false, irregular: false, whole: false };
+        Traits { map: None, constant: None, moves: false, turns: false, jumps: false, irregular: false, whole: false, joint: false };
 }
 
 /// An element-wise kernel.

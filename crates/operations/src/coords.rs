@@ -399,7 +399,9 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
             merge(&lists)
         }
         // Which element a window is around, the operation knows: it says what the labels are.
-        Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) | Kernel::Stencil(_) => first.coords().clone(),
+        Kernel::Cast | Kernel::Reduce { .. } | Kernel::Reshape | Kernel::Qr(_) | Kernel::Stencil(_) | Kernel::Scan(_) => {
+            first.coords().clone()
+        }
         Kernel::Call(_) => merge(inputs.iter().map(|a| a.coords())),
         Kernel::View { axes } => {
             let mut out = first.coords().clone();
@@ -421,6 +423,8 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
             }
             out
         }
+        // Those of the positions say where each element is now.
+        Kernel::Lookup { .. } => inputs.last().map(|positions| positions.coords().clone()).unwrap_or_default(),
         Kernel::Group { axis, .. } => {
             let gone = first.dims().get(*axis).cloned().flatten();
             first.coords().iter().filter(|c| !gone.as_ref().is_some_and(|d| c.dims.contains(d))).cloned().collect()

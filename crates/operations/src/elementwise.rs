@@ -213,6 +213,34 @@ pub fn clip(a: &Array, low: Option<Operand>, high: Option<Operand>) -> Result<Ar
     Ok(out)
 }
 
+/// Where `|x - y| <= atol + rtol |y|`, or both are the same infinity; with `equal_nan` also where both are NaN. As NumPy's `isclose`.
+///
+/// # Errors
+/// If the shapes do not broadcast, or the dimension names clash.
+pub fn isclose(x: &Operand, y: &Operand, rtol: f64, atol: f64, equal_nan: bool) -> Result<Array, OpError> {
+    let apply = |op, args: &[&Operand]| elementwise(op, &args.iter().map(|&a| a.clone()).collect::<Vec<_>>()).map(Operand::Array);
+    let number = |v: f64| Operand::Scalar(Scalar::Float(v));
+    // Differences of integers would wrap.
+    let y = match y {
+        Operand::Array(a) if !a.dtype().is_inexact() => Operand::Array(astype(a, DType::Float64)?),
+        Operand::Scalar(s) => number(s.as_f64()),
+        other => other.clone(),
+    };
+    let distance = apply(ElementOp::Abs, &[&apply(ElementOp::Subtract, &[x, &y])?])?;
+    let scaled = apply(ElementOp::Multiply, &[&apply(ElementOp::Abs, &[&y])?, &number(rtol)])?;
+    let near = apply(ElementOp::LessEqual, &[&distance, &apply(ElementOp::Add, &[&scaled, &number(atol)])?])?;
+    let near = apply(ElementOp::LogicalAnd, &[&near, &apply(ElementOp::Isfinite, &[&y])?])?;
+    let mut out = apply(ElementOp::LogicalOr, &[&near, &apply(ElementOp::Equal, &[x, &y])?])?;
+    if equal_nan {
+        let both = apply(ElementOp::LogicalAnd, &[&apply(ElementOp::Isnan, &[x])?, &apply(ElementOp::Isnan, &[&y])?])?;
+        out = apply(ElementOp::LogicalOr, &[&out, &both])?;
+    }
+    match out {
+        Operand::Array(a) => Ok(a),
+        Operand::Scalar(_) => Err(OpError::new("isclose", "there is no array")),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -97,7 +97,7 @@ impl Task {
             let again = self.computed[i] / all.max(1) as f64;
             let blocks = made(&self.needs[i]);
             (self.tasks > 1 && (step.is_fold() || blocks.is_some()) && again > RECOMPUTE)
-                || blocks.is_some_and(|n| n > 1 && !self.in_turn(graph, draft, root, i, n))
+                || blocks.is_some_and(|n| n > 1 && !joint(step) && !self.in_turn(graph, draft, root, i, n))
         })
     }
 
@@ -188,6 +188,11 @@ pub(crate) fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Opt
     let node = Node { kernel: step.kernel.as_ref()?, inputs, output: &step.ty };
     node.blocks(&Region::full(&step.ty.shape))?;
     Some(regions.iter().filter(|r| !r.is_empty()).filter_map(|r| node.blocks(r)).fold(0, u64::saturating_add))
+}
+
+/// True if several of its blocks may be made at once.
+fn joint(step: &Step) -> bool {
+    step.kernel.as_ref().is_some_and(|kernel| kernel.traits().joint)
 }
 
 fn elements(regions: &[Region]) -> u64 {

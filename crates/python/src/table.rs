@@ -49,6 +49,7 @@ fn parameter<'py>(py: Python<'py>, p: &Parameter) -> PyResult<Bound<'py, PyDict>
         None | Some(ParameterDefault::None) => out.set_item("default", py.None())?,
         Some(ParameterDefault::Flag(b)) => out.set_item("default", b)?,
         Some(ParameterDefault::Int(i)) => out.set_item("default", i)?,
+        Some(ParameterDefault::Float(x)) => out.set_item("default", x)?,
         Some(ParameterDefault::Text(t)) => out.set_item("default", t)?,
     }
     Ok(out)

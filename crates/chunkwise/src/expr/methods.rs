@@ -371,6 +371,13 @@ impl Expr {
         Expr::call("where", [self.into(), x.into(), y.into()], [])
     }
 
+    /// Whether `|x - y| <= atol + rtol |y|`, or both are the same infinity. With `equal_nan` two NaN are close, too.
+    ///
+    /// As `isclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False)` of the expression language. [`Expr::call`] takes `rtol=1e-5`, `atol=1e-8`, `equal_nan=False` too.
+    pub fn isclose(&self, y: impl Into<Term>) -> Expr {
+        Expr::call("isclose", [self.into(), y.into()], [])
+    }
+
     /// Whether an element is NaN, as missing values are. An integer never is.
     ///
     /// As `isnan(x)` of the expression language.
@@ -811,6 +818,14 @@ impl Expr {
         Expr::call("take", [self.into(), indices.into()], [("axis", self.dim(axis))])
     }
 
+    /// The elements at positions that another array holds, such as those that `argmax` found. The positions have as many dimensions as `x`; the other ones
+    /// are broadcast. The dimension may be longer than memory. A position that is out of bounds ends the run with an error.
+    ///
+    /// As `take_along_axis(x, indices, axis=-1)` of the expression language.
+    pub fn take_along_axis(&self, indices: impl Into<Term>, axis: &str) -> Expr {
+        Expr::call("take_along_axis", [self.into(), indices.into()], [("axis", self.dim(axis))])
+    }
+
     /// The mean of the elements in a window of this length. Several dimensions may be named: `moving_mean(x, lat=3, lon=3)`.
     ///
     /// As `moving_mean(x, time=5, mode="none", value=0) or moving_mean(x, window, axis=None, mode="none", value=0)` of the expression language. [`Expr::call`] takes `window`, `axis=None`, `mode="none"`, `value=0` too.
@@ -868,6 +883,48 @@ impl Expr {
     /// As `pad(x, widths, mode="constant", value=0)` of the expression language. [`Expr::call`] takes `mode="constant"`, `value=0` too.
     pub fn pad(&self, widths: &[(u64, u64)]) -> Expr {
         Expr::call("pad", [self.into(), pairs(widths)], [])
+    }
+
+    /// The sums of the elements so far, in the dtype that `sum` has. `skipna` is as for `sum`. Another name is `cumsum`.
+    ///
+    /// As `cumulative_sum(x, axis=None, skipna=None)` of the expression language. [`Expr::call`] takes `skipna=None` too.
+    pub fn cumulative_sum(&self, axis: &str) -> Expr {
+        Expr::call("cumulative_sum", [self.into()], [("axis", self.dim(axis))])
+    }
+
+    /// The products of the elements so far. Another name is `cumprod`.
+    ///
+    /// As `cumulative_prod(x, axis=None, skipna=None)` of the expression language. [`Expr::call`] takes `skipna=None` too.
+    pub fn cumulative_prod(&self, axis: &str) -> Expr {
+        Expr::call("cumulative_prod", [self.into()], [("axis", self.dim(axis))])
+    }
+
+    /// The least of the elements so far. NaN stays NaN.
+    ///
+    /// As `cumulative_min(x, axis=None)` of the expression language.
+    pub fn cumulative_min(&self, axis: &str) -> Expr {
+        Expr::call("cumulative_min", [self.into()], [("axis", self.dim(axis))])
+    }
+
+    /// The greatest of the elements so far. NaN stays NaN.
+    ///
+    /// As `cumulative_max(x, axis=None)` of the expression language.
+    pub fn cumulative_max(&self, axis: &str) -> Expr {
+        Expr::call("cumulative_max", [self.into()], [("axis", self.dim(axis))])
+    }
+
+    /// NaN replaced by the last element before it that is not NaN.
+    ///
+    /// As `ffill(x, axis=None)` of the expression language.
+    pub fn ffill(&self, axis: &str) -> Expr {
+        Expr::call("ffill", [self.into()], [("axis", self.dim(axis))])
+    }
+
+    /// NaN replaced by the next element after it that is not NaN.
+    ///
+    /// As `bfill(x, axis=None)` of the expression language.
+    pub fn bfill(&self, axis: &str) -> Expr {
+        Expr::call("bfill", [self.into()], [("axis", self.dim(axis))])
     }
 
     /// The array with its dimensions in another order; without a list they are reversed. Another name is `transpose`.

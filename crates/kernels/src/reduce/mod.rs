@@ -26,7 +26,7 @@ use smallvec::smallvec;
 use std::ops::Range;
 
 pub(crate) use check::{check, check_group};
-pub(crate) use elements::{Average, Element, SumState};
+pub(crate) use elements::{Average, Element, Ordered, SumState};
 use moments::Moment;
 pub(crate) use moments::{Mean, Moments};
 pub use op::ReduceOp;
@@ -35,6 +35,7 @@ use reducers::Arg;
 pub(crate) use reducers::{Count, Extreme, Prod, Reducer, Sum, Truth};
 pub(crate) use sink::{Accumulators, Sink};
 pub(crate) use walk::{Target, walk};
+pub(crate) use wide::Wide;
 
 /// The ranges of the reduced axes that a region of the output needs.
 pub(crate) fn window(inputs: &[ArrayType], axes: &[usize], segments: Option<&[AxisChunks]>, region: &Region) -> Window {

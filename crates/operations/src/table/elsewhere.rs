@@ -16,7 +16,9 @@ pub fn instead(name: &str) -> Option<&'static str> {
             "medians and other quantiles are not available: they need all values of a dimension in order"
         }
         "sort" | "argsort" | "sortby" | "unique" => "sorting is not available",
-        "cumsum" | "cumprod" | "nancumsum" => "cumulative functions are not available",
+        "nancumsum" => "write cumulative_sum(x, axis=0, skipna=True)",
+        "nancumprod" => "write cumulative_prod(x, axis=0, skipna=True)",
+        "interpolate_na" => "write ffill(x, \"time\"), or bfill",
         "swapaxes" | "moveaxis" => "write permute_dims(x, [1, 0])",
         "append" | "hstack" | "vstack" => "write concat([x, y], axis=0)",
         "fmod" => "write x % y",

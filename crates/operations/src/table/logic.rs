@@ -4,7 +4,7 @@ use super::elementwise::{apply, element};
 use super::parameter::{Default, Parameter, x};
 use super::{Attributes, Category, Kind, Operation, Times};
 use crate::Value;
-use crate::elementwise::{astype, clip};
+use crate::elementwise::{astype, clip, isclose};
 use crate::value::fail;
 use chunkwise_kernels::ElementOp;
 
@@ -22,6 +22,37 @@ all but 0 are true.
 "#,
 };
 static PARTS: Category = Category { title: "Complex numbers and dtypes", about: "" };
+
+/// `isclose(x, y)`.
+fn close() -> Operation {
+    let operand = |name| Parameter::new(name, Kind::Operand);
+    let tolerance = |name, value| Parameter::or(name, Kind::Number, Default::Float(value));
+    let equal_nan = Parameter::or("equal_nan", Kind::Flag, Default::Flag(false));
+    let parameters = [operand("x"), operand("y"), tolerance("rtol", 1e-5), tolerance("atol", 1e-8), equal_nan];
+    Operation::new(
+        "isclose",
+        &CHOICE,
+        r#"
+Whether `|x - y| <= atol + rtol |y|`, or both are the same infinity. With `equal_nan` two NaN are close, too.
+
+>>> isclose(v, v + 1e-9)
+bool (4) [True, True, True, True]
+# numpy: np.isclose(v, v + 1e-9)
+>>> isclose(w, w)
+bool (4) [True, False, True, True]
+# numpy: np.isclose(w, w)
+>>> all(isclose(w, w + 0.1, atol=0.2, equal_nan=True))
+bool () True
+# numpy: np.allclose(w, w + 0.1, atol=0.2, equal_nan=True)
+"#,
+        parameters,
+        |c| {
+            let given = |name| c.operand(name)?.map_or_else(|| fail(format!("isclose() needs {name}")), Ok);
+            let number = |name| Ok::<f64, crate::CallError>(c.number(name)?.map_or(0.0, |s| s.as_f64()));
+            Ok(isclose(&given("x")?, &given("y")?, number("rtol")?, number("atol")?, c.flag("equal_nan")?)?)
+        },
+    )
+}
 
 /// `where(condition, x, y)`.
 fn choice() -> Operation {
@@ -136,6 +167,7 @@ int64 (4) [5, 3, 5, 5]
         })
         .attributes(Attributes::Quantity),
         choice(),
+        close(),
         asked(ElementOp::Isnan, r#"
 Whether an element is NaN, as missing values are. An integer never is.
 

@@ -23,6 +23,7 @@ mod arguments;
 mod attributes;
 mod call;
 mod creation;
+mod cumulative;
 mod elementwise;
 mod elsewhere;
 mod groups;
@@ -216,6 +217,7 @@ static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         periods::operations(),
         selection::operations(),
         windows::operations(),
+        cumulative::operations(),
         shape::operations(),
         joining::operations(),
         products::operations(),

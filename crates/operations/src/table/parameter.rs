@@ -80,7 +80,7 @@ pub enum Each {
 }
 
 /// What is taken if an argument is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Default {
     /// Nothing.
     None,
@@ -88,6 +88,8 @@ pub enum Default {
     Flag(bool),
     /// An integer.
     Int(i64),
+    /// A number.
+    Float(f64),
     /// A text.
     Text(&'static str),
 }
@@ -99,6 +101,7 @@ impl Default {
             Default::None => Value::None,
             Default::Flag(b) => Value::Scalar(Scalar::Bool(b)),
             Default::Int(i) => i.into(),
+            Default::Float(x) => Value::Scalar(Scalar::Float(x)),
             Default::Text(t) => t.into(),
         }
     }
@@ -111,6 +114,7 @@ impl std::fmt::Display for Default {
             Default::Flag(true) => f.write_str("True"),
             Default::Flag(false) => f.write_str("False"),
             Default::Int(i) => write!(f, "{i}"),
+            Default::Float(x) => write!(f, "{x:e}"),
             Default::Text(t) => write!(f, "\"{t}\""),
         }
     }

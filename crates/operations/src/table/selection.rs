@@ -3,6 +3,7 @@
 use super::call::{axis_meant, axis_named};
 use super::parameter::{Default, Parameter, axis, x};
 use super::{Attributes, Call, Category, Each, Kind, Operation};
+use crate::lookup::take_along_axis;
 use crate::select::{Label, Method, Place, Wanted, find};
 use crate::value::fail;
 use crate::{Array, CallError, Value, index, suggest};
@@ -182,5 +183,20 @@ time: [2020-03-16, 2020-01-01]
             Ok(index::take(&x, &c.ints("indices")?, c.axis("axis", &x)?)?)
         })
         .attributes(Attributes::All),
+        Operation::new("take_along_axis", &SELECTION, r#"
+The elements at positions that another array holds, such as those that [`argmax`](#argmax) found. The positions have as many dimensions as `x`; the other ones
+are broadcast. The dimension may be longer than memory. A position that is out of bounds ends the run with an error.
+
+>>> take_along_axis(i, i % 4)
+int64 (4) [5, 12, 3, 6]
+# numpy: np.take_along_axis(i, i % 4, axis=0)
+>>> take_along_axis(a, argmin(a, axis=1, keepdims=True), axis=1)
+int64 (2, 1) [[1], [4]]
+# numpy: a.min(axis=1, keepdims=True)
+"#, [x(), Parameter::new("indices", Kind::Array), axis(-1)], |c| {
+            let x = c.array("x")?;
+            Ok(take_along_axis(&x, &c.array("indices")?, c.axis("axis", &x)?)?)
+        })
+        .attributes(Attributes::Quantity),
     ]
 }

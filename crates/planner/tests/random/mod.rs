@@ -1,8 +1,8 @@
 //! Random arrays and programs, of metadata alone: planning looks at no element.
 
-use chunkwise_kernels::{ElementOp, ReduceOp};
+use chunkwise_kernels::{ElementOp, ReduceOp, ScanOp};
 use chunkwise_ops::stencil::{Boundary, Moving, moving};
-use chunkwise_ops::{Array, OpError, Source, elementwise, linalg, manipulate, reduce};
+use chunkwise_ops::{Array, OpError, Source, elementwise, linalg, lookup, manipulate, reduce, scan};
 use chunkwise_plan::{Codec, Plan, PlanSpec};
 use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit, plan};
 use chunkwise_types::{ArrayAccess, ChunkGrid, DType, STREAM_TABLES, Scalar};
@@ -99,6 +99,8 @@ fn applied(x: &Array, operation: u8, axis: u8) -> Result<Array, OpError> {
         10 => chunkwise_ops::index::slice(x, axes[0], None, None, Some(2)),
         11 => manipulate::concat(&[x.clone(), x.clone()], axes[0]),
         12 => reduce::reduce(x, ReduceOp::Max, Some(axes), true),
+        13 => scan::cumulative(x, ScanOp::Sum, axes[0], false),
+        14 if x.shape()[axes[0]] > 0 => lookup::take_along_axis(x, &reduce::reduce(x, ReduceOp::ArgMax, Some(axes), true)?, axes[0]),
         _ if x.rank() == 2 => linalg::matmul(x, &manipulate::permute_dims(x, &[1, 0])?),
         _ => manipulate::flip(x, axes),
     }
@@ -143,7 +145,7 @@ pub fn cases(operations: usize) -> impl Strategy<Value = Case> {
     let stored = prop_oneof![Just(Stored::Raw), Just(Stored::Zstd), Just(Stored::Gzip), Just(Stored::Blosc), Just(Stored::BigEndian)];
     let axis = (length(11), length(10)).prop_map(|(n, chunk)| (n, chunk.min(n)));
     let output = proptest::option::of(proptest::collection::vec(1..=64u64, 4));
-    let program = proptest::collection::vec((0..14u8, 0..4u8), 0..=operations);
+    let program = proptest::collection::vec((0..16u8, 0..4u8), 0..=operations);
     let workers = prop_oneof![Just(1u64), Just(2), Just(8)];
     (proptest::collection::vec(axis, 1..=4), stored, any::<bool>(), program, output, workers)
         .prop_map(|(axes, stored, wide, program, output, workers)| Case { axes, stored, wide, program, output, workers })
