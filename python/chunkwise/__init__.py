@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import numpy as _np
 
-from . import _api, _chunkwise, _namespace, _standard
+from . import _api, _chunkwise, _cumulative, _namespace, _standard
 from ._array import Array
+from ._cumulative import cumreduction
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
 from ._gradient import gradient
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._plans import visualize
 from ._progress import ProgressBar
-from ._rows import cumprod, cumsum, median, quantile
+from ._rows import median, quantile
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch
 from ._windows import lib
@@ -36,12 +37,15 @@ _OTHERS = (
     "zeros zeros_like __array_namespace_info__"
 ).split()
 #: As the Array API calls them.
-_STANDARD = "arange clip diff eye finfo from_dlpack iinfo isin linspace repeat roll take tile tril triu".split()
+_STANDARD = "arange clip diff eye finfo from_dlpack iinfo isin linspace repeat roll take take_along_axis tile tril triu".split()
+#: With the arguments of the Array API or of NumPy.
+_CUMULATIVE = "cumprod cumsum cumulative_prod cumulative_sum".split()
 
 # The names of the Array API hide Python's own from here on.
 globals().update(_namespace.FUNCTIONS)
 globals().update({_name: getattr(_api, _name) for _name in _OTHERS})
 globals().update({_name: getattr(_standard, _name) for _name in _STANDARD})
+globals().update({_name: getattr(_cumulative, _name) for _name in _CUMULATIVE})
 globals().update(bool=bool_, prod=_api.prod_, concatenate=_api.concat)
 
 __all__ = [_name for _name in globals() if not _name.startswith("_")]

@@ -45,6 +45,13 @@ from ._api import (
     prod_ as prod,
 )
 from ._array import Array as Array
+from ._cumulative import (
+    cumprod as cumprod,
+    cumreduction as cumreduction,
+    cumsum as cumsum,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+)
 from ._errors import ComputeError as ComputeError, MemoryLimitError as MemoryLimitError
 from ._functions import (
     apply_gufunc as apply_gufunc,
@@ -57,7 +64,7 @@ from ._gradient import gradient as gradient
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._plans import visualize as visualize
 from ._progress import ProgressBar as ProgressBar
-from ._rows import cumprod as cumprod, cumsum as cumsum, median as median, quantile as quantile
+from ._rows import median as median, quantile as quantile
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
 from ._standard import (
@@ -73,6 +80,7 @@ from ._standard import (
     repeat as repeat,
     roll as roll,
     take as take,
+    take_along_axis as take_along_axis,
     tile as tile,
     tril as tril,
     triu as triu,
@@ -289,6 +297,9 @@ def minimum(x: _Operand, y: _Operand) -> Array:
 def where(condition: _Operand, x: _Operand, y: _Operand) -> Array:
     """`x` where the condition is true, else `y`. The condition is an array of bool, or of numbers, of which all but 0 are true; `x` and `y` are arrays or numbers. `where(condition, x, nan)` is `x.where(condition)` of xarray: it makes missing values, which reductions then leave out."""
 
+def isclose(x: _Operand, y: _Operand, rtol: _Number = 1e-05, atol: _Number = 1e-08, equal_nan: _Bool = False) -> Array:
+    """Whether `|x - y| <= atol + rtol |y|`, or both are the same infinity. With `equal_nan` two NaN are close, too."""
+
 def isnan(x: _Operand) -> Array:
     """Whether an element is NaN, as missing values are. An integer never is."""
 
@@ -486,6 +497,18 @@ def stencil(x: _Operand, weights: Sequence[Any], axis: _Axis | Sequence[_Axis] |
 
 def convolve(x: _Operand, weights: Sequence[Any], axis: _Axis | Sequence[_Axis] | None = None, mode: str = 'none', value: _Number = 0, *, dim: _Axis | Sequence[_Axis] | None = None) -> Array:
     """The convolution with weights. It is `stencil` with the weights in reverse order."""
+
+def cumulative_min(x: _Operand, axis: _Axis | None = None) -> Array:
+    """The least of the elements so far. NaN stays NaN."""
+
+def cumulative_max(x: _Operand, axis: _Axis | None = None) -> Array:
+    """The greatest of the elements so far. NaN stays NaN."""
+
+def ffill(x: _Operand, axis: _Axis | None = None) -> Array:
+    """NaN replaced by the last element before it that is not NaN."""
+
+def bfill(x: _Operand, axis: _Axis | None = None) -> Array:
+    """NaN replaced by the next element after it that is not NaN."""
 
 def permute_dims(x: _Operand, axes: Sequence[_Axis] | None = None) -> Array:
     """The array with its dimensions in another order; without a list they are reversed. Another name is `transpose`."""

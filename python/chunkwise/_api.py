@@ -39,9 +39,12 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 @on_device
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of a number, of nested lists, of values of NumPy, or of anything with a shape and a dtype."""
-    array = obj if isinstance(obj, Array) else from_array(obj if hasattr(obj, "dtype") else np.asarray(obj))
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, chunks: Any = None) -> Array:
+    """An array of a number, of nested lists, of values of NumPy, or of anything with a shape and a dtype. ``chunks`` are as for :func:`from_array`."""
+    if isinstance(obj, Array):
+        array = obj if chunks is None else obj.rechunk(chunks)
+    else:
+        array = from_array(obj if hasattr(obj, "dtype") else np.asarray(obj), chunks)
     return array if dtype is None or array.dtype == np.dtype(dtype) else call("astype", array, dtype_name(dtype))
 
 

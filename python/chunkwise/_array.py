@@ -325,6 +325,10 @@ class Array(Operators):
 
         return apply_function(func, args, kwargs)
 
+    def _repr_inline_(self, max_width: int) -> str:
+        """What xarray shows in one line."""
+        return f"chunkwise.Array<chunksize={self.chunksize}>"[:max_width]
+
     def __repr__(self) -> str:
         names = f", dims={self.dims}" if any(self.dims) else ""
         return f"chunkwise.Array<{self._lazy.operation}, shape={self.shape}, dtype={self.dtype}, chunksize={self.chunksize}{names}>"

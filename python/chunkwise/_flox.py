@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from math import prod
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import wrapt
 
 from ._array import Array
+from ._hooks import divert
 from ._namespace import TABLE, call
 
 #: A plan with more labels would be too large.
@@ -128,22 +127,7 @@ def _reduced(array: Array, codes: np.ndarray[Any, Any], present: np.ndarray[Any,
     return _in_place(result, present, empty)
 
 
-def _instead(original: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(original)
-    def chosen(array: Any, *by: Any, **kwargs: Any) -> Any:
-        return (groupby_reduce if isinstance(array, Array) else original)(array, *by, **kwargs)
-
-    setattr(chosen, "__chunkwise__", True)  # noqa: B010
-    return chosen
-
-
-def _take_over(module: ModuleType) -> None:
-    original = getattr(module, "groupby_reduce", None)
-    if original is not None and not hasattr(original, "__chunkwise__"):
-        setattr(module, "groupby_reduce", _instead(original))  # noqa: B010
-
-
 def install() -> None:
-    """Makes flox hand arrays of chunkwise to the engine, now or when it is imported. All other arrays are flox's as before."""
+    """Makes flox hand arrays of chunkwise to the engine, now or when it is imported."""
     for module in ("flox.core", "flox", "flox.xarray"):
-        wrapt.register_post_import_hook(_take_over, module)
+        wrapt.register_post_import_hook(lambda m: divert(m, "groupby_reduce", groupby_reduce), module)

@@ -73,7 +73,33 @@ def getitem(x: Array, key: Any) -> Array:
     if not any(isinstance(e, np.ndarray) for e in entries):
         return Array(x._lazy.index(tuple(entries)))
     together = _adjacent(entries)
-    entries = _without_dots(x, entries)
+    picked, count, first = _picked(x, _without_dots(x, entries))
+    return _moved(picked, count, first if together else 0)
+
+
+def points(x: Array, key: Sequence[Any]) -> Array:
+    """The elements where positions are taken together, with the axes of the positions first: what xarray calls a vectorized index."""
+    from ._array import Array
+
+    lazy = [axis for axis, e in enumerate(key) if isinstance(e, Array)]
+    if len(lazy) == 1 and all(axis in lazy or e == slice(None) for axis, e in enumerate(key)):
+        return _looked_up(x, key[lazy[0]], lazy[0])
+    return _picked(x, _without_dots(x, _entries(x, tuple(key))))[0]
+
+
+def _looked_up(x: Array, positions: Array, axis: int) -> Array:
+    """The elements at positions along an axis that are known when the plan runs: no position is part of it. The axes of the positions come first."""
+    rest = [i for i in range(x.ndim) if i != axis]
+    x = x if axis == 0 else x._call("permute_dims", [axis, *rest])
+    x = x[(slice(None), *[None] * positions.ndim, ...)]
+    positions = positions[(None, ..., *[None] * len(rest))]
+    return x._call("take_along_axis", positions, axis=0)._call("squeeze", [0])
+
+
+def _picked(x: Array, entries: list[Any]) -> tuple[Array, int, int]:
+    """The elements, with the axes of the positions first; how many these are; and the first axis that they index."""
+    from ._array import Array
+
     # First all that is no position: each axis of the rest is one that positions index, or another.
     basic = tuple(slice(None) if isinstance(e, (int, np.ndarray)) else e for e in entries)
     y = Array(x._lazy.index(basic))
@@ -83,7 +109,7 @@ def getitem(x: Array, key: Any) -> Array:
     picked = _outer(y, axes, parts, shape)
     if picked is None:
         picked = _points(y, axes, parts, shape)
-    return _moved(picked, len(shape), axes[0] if together else 0)
+    return picked, len(shape), axes[0]
 
 
 def _adjacent(entries: list[Any]) -> bool:
@@ -96,6 +122,10 @@ def orthogonal(x: Array, key: Sequence[Any]) -> Array:
     """The elements where positions of one axis do not depend on those of another: what xarray calls an outer index."""
     from ._array import Array
 
+    for axis, e in reversed(list(enumerate(key))):
+        if isinstance(e, Array):
+            x = _moved(_looked_up(x, e, axis), e.ndim, axis)
+    key = [slice(None) if isinstance(e, Array) else e for e in key]
     entries = [e.tolist() if isinstance(e, np.ndarray) else e for e in _entries(x, tuple(key))]
     return Array(x._lazy.index(tuple(entries)))
 
@@ -154,6 +184,11 @@ def _outer(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int,
 
 def _points(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int, ...]) -> Array:
     """The elements at single points, with the axes of the positions first: the indexed axes become one."""
+    # No chunk is read that has no row and no column of a point.
+    for i, axis in enumerate(axes):
+        used, at = np.unique(parts[i], return_inverse=True)
+        if 0 < used.size < y.shape[axis]:
+            y, parts[i] = y._call("take", used.tolist(), axis=axis), at.reshape(parts[i].shape)
     rest = [i for i in range(y.ndim) if i not in axes]
     order = [*axes, *rest]
     lengths = [y.shape[i] for i in axes]

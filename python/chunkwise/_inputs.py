@@ -104,7 +104,9 @@ def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spe
 def normalize_chunks(
     chunks: Any, shape: Sequence[int], dtype: Any = None, *, limit: int | None = None, previous: Chunks | None = None
 ) -> Chunks:
-    """For each axis the lengths of its chunks, from a length, lengths, lists of lengths, ``"auto"``, ``-1`` and ``None`` for whole axes."""
+    """For each axis the lengths of its chunks, from a length, lengths, lists of lengths, ``-1`` and ``None`` for whole axes, and ``"auto"`` or a size of a
+    chunk, such as ``"16MB"``, for axes that share what is left.
+    """
     shape = tuple(operator.index(n) for n in shape)
     if isinstance(chunks, dict):
         chunks = tuple(chunks.get(i, -1) for i in range(len(shape)))
@@ -117,8 +119,9 @@ def normalize_chunks(
         else:
             raise ValueError(f"{len(chunks)} chunk lengths for {len(shape)} axes")
     auto = [i for i, c in enumerate(chunks) if isinstance(c, str)]
-    if any(chunks[i] != "auto" for i in auto):
-        raise ValueError(f"chunks are lengths, or 'auto', not {chunks!r}")
+    sizes = {_size(chunks[i]) for i in auto if chunks[i] != "auto"}
+    if len(sizes) > 1:
+        raise ValueError(f"a chunk has one size, not several: {chunks!r}")
     lengths: list[Any] = [None if i in auto else c for i, c in enumerate(chunks)]
     for i, n in enumerate(shape):
         c = lengths[i]
@@ -135,20 +138,32 @@ def normalize_chunks(
             if sum(lengths[i]) != n:
                 raise ValueError(f"the chunks {lengths[i]} do not add up to the length {n} of axis {i}")
     if auto:
-        _choose(lengths, auto, shape, np.dtype(dtype or np.float64).itemsize, limit or AUTO, previous)
+        most = min(sizes, default=limit)
+        _choose(lengths, auto, shape, np.dtype(dtype or np.float64).itemsize, most, previous)
     return tuple(_cut(n, c) if isinstance(c, int) else c for n, c in zip(shape, lengths))
 
 
-def _choose(lengths: list[Any], auto: list[int], shape: Sequence[int], itemsize: int, limit: int, previous: Chunks | None) -> None:
-    """Chunks of about ``limit`` bytes: whole chunks that are stored, else nearly cubes."""
+def _size(text: str) -> int:
+    """Bytes of a chunk."""
+    try:
+        return int(_chunkwise.parse_bytes(text))
+    except ValueError as error:
+        raise ValueError(f"chunks are lengths, 'auto', or sizes such as '16MB', not {text!r}") from error
+
+
+def _choose(lengths: list[Any], auto: list[int], shape: Sequence[int], itemsize: int, limit: int | None, previous: Any) -> None:
+    """Chunks of at most ``limit`` bytes: nearly cubes, and whole chunks of those before, which have lengths or one length for each axis.
+
+    Without a limit they have about ``AUTO`` bytes, and no chunk from before is cut.
+    """
     fixed = prod(max(c) if isinstance(c, tuple) else min(c, max(n, 1)) for c, n in zip(lengths, shape) if c is not None)
-    room = max(limit // itemsize // max(fixed, 1), 1)
+    room = max((limit or AUTO) // itemsize // max(fixed, 1), 1)
     rest = sorted(auto, key=lambda i: shape[i])
     for k, i in enumerate(rest):
         side = max(int(room ** (1 / (len(rest) - k))), 1)
         size = min(side, max(shape[i], 1))
-        if previous is not None and previous[i]:
-            base = max(previous[i])
+        base = 0 if previous is None or not previous[i] else previous[i] if isinstance(previous[i], int) else max(previous[i])
+        if base and size < shape[i] and (size >= base or limit is None):
             size = min(max(size // base, 1) * base, max(shape[i], 1))
         lengths[i] = size
         room = max(room // size, 1)

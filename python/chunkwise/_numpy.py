@@ -65,6 +65,11 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
             raise TypeError(f"chunkwise has no np.{ufunc.__name__}.reduce{_ADVICE}")
         kwargs.setdefault("axis", 0)
         return _function(fold)(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+    if method == "accumulate":
+        from ._cumulative import ACCUMULATED, accumulated
+
+        if ufunc.__name__ in ACCUMULATED and kwargs.get("out") is None:
+            return accumulated(ACCUMULATED[ufunc.__name__], inputs[0], kwargs.get("axis", 0), kwargs.get("dtype"))
     dtype = kwargs.pop("dtype", None)
     kwargs = {k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")}
     if ufunc is np.fabs and method == "__call__":
@@ -87,10 +92,14 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if func in _METADATA:
         return _METADATA[func](*args, **kwargs)
     if func.__module__.startswith("numpy"):
-        from . import _gradient, _rows, _windows
+        if func.__name__ in ("allclose", "array_equal"):
+            return _all_of(func.__name__, *args, **kwargs)
+        from . import _cumulative, _gradient, _rows, _windows
 
-        if func.__name__ in _rows.CUMULATIVE or func.__name__ in _rows.ORDERED:
-            return _rows.apply(func.__name__, *args, **kwargs)
+        if func.__name__ in _cumulative.OF_NUMPY:
+            return _cumulative.of_numpy(func.__name__, *args, **kwargs)
+        if func.__name__ in _rows.ORDERED:
+            return _rows.ordered(func.__name__, *args, **kwargs)
         if func.__name__ == "gradient":
             return _gradient.gradient(*args, **kwargs)
         if func.__name__ == "sliding_window_view":
@@ -109,6 +118,19 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     no_value = getattr(np, "_NoValue")  # noqa: B009
     kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
     return _shaped(func.__name__, found, list(args), kwargs)
+
+
+def _all_of(name: str, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    """``allclose`` and ``array_equal``: lazy, but for arrays of different shapes."""
+    if name == "allclose":
+        return _function("all")(_function("isclose")(a, b, *args, **kwargs))
+    if np.shape(a) != np.shape(b):
+        return False
+    equal = _function("equal")(a, b)
+    if (args or kwargs.get("equal_nan")) and all(getattr(x, "dtype", np.dtype("f8")).kind in "fc" for x in (a, b)):
+        missing = _function("logical_and")(_function("isnan")(a), _function("isnan")(b))
+        equal = _function("logical_or")(equal, missing)
+    return _function("all")(equal)
 
 
 _LINALG = ("matmul", "outer", "tensordot", "vecdot", "matrix_transpose")

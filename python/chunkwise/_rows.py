@@ -1,4 +1,4 @@
-"""Functions of NumPy that need whole rows: medians, quantiles and cumulative sums.
+"""Functions of NumPy that need whole rows: medians and quantiles.
 
 The engine has no operation for them. So NumPy computes them, in processes as it does functions of users: each gets blocks that are whole along the
 axes of the function. Other axes are cut so that these blocks stay small.
@@ -7,6 +7,7 @@ axes of the function. Other axes are cut so that these blocks stay small.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -18,11 +19,10 @@ from ._namespace import call
 
 #: Bytes of a block, if rows are not longer.
 BLOCK = 16_000_000
-CUMULATIVE = frozenset(("cumsum", "cumprod", "nancumsum", "nancumprod"))
 ORDERED = frozenset(("median", "nanmedian", "quantile", "nanquantile", "percentile", "nanpercentile"))
 
 
-def _moved(x: Array, axes: list[int]) -> Array:
+def moved(x: Array, axes: list[int]) -> Array:
     """The array with these axes whole and at the end."""
     others = [a for a in range(x.ndim) if a not in axes]
     lengths = {a: max(x.chunks[a], default=1) for a in others}
@@ -49,20 +49,15 @@ def _plain(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[st
     return kept
 
 
-def cumulative(name: str, x: Array, axis: Any = None, **kwargs: Any) -> Array:
-    """A cumulative function along an axis."""
-    options = _plain(name, kwargs, ("dtype",))
-    if axis is None and x.ndim > 1:
-        raise NotImplementedError(f"{name} of an array of {x.ndim} axes needs axis=; without it, NumPy flattens the array")
-    [axis] = _axes(0 if axis is None else axis, x.ndim)
-    function = getattr(np, name)
-    dtype = function(np.ones(1, x.dtype), **options).dtype
+def along(function: Callable[..., Any], x: Array, axis: int, dtype: Any) -> Array:
+    """A function of whole rows along an axis, which is called with ``axis=-1`` and keeps their shape."""
+    [axis] = _axes(axis, x.ndim)
 
-    def along(block: Any) -> Any:
-        return function(block, axis=-1, **options)
+    def rows(block: Any) -> Any:
+        return function(block, axis=-1)
 
-    along.__name__ = name
-    found = apply_gufunc(along, "(i)->(i)", _moved(x, [axis]), output_dtypes=dtype)
+    rows.__name__ = getattr(function, "__name__", "rows")
+    found = apply_gufunc(rows, "(i)->(i)", moved(x, [axis]), output_dtypes=dtype)
     order = list(range(x.ndim - 1))
     order.insert(axis, x.ndim - 1)
     result: Array = call("permute_dims", found, order)
@@ -92,26 +87,13 @@ def ordered(name: str, x: Array, *args: Any, axis: Any = None, keepdims: bool = 
     core = ",".join(f"i{k}" for k in range(len(axes)))
     several = q is not None and q.ndim == 1
     sizes = {"q": len(q)} if several and q is not None else None
-    found: Array = apply_gufunc(over, f"({core})->({'q' if several else ''})", _moved(x, axes), output_dtypes=dtype, output_sizes=sizes)
+    found: Array = apply_gufunc(over, f"({core})->({'q' if several else ''})", moved(x, axes), output_dtypes=dtype, output_sizes=sizes)
     if several:
         found = call("permute_dims", found, [found.ndim - 1, *range(found.ndim - 1)])
     if keepdims:
         for a in axes:
             found = call("expand_dims", found, axis=a + int(several))
     return found
-
-
-def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
-    """The sums of the elements up to each one, along an axis. The shape is that of ``x``. As :func:`numpy.cumsum`.
-
-    An axis is in memory as a whole, for a part of the other axes.
-    """
-    return cumulative("cumsum", x, axis, dtype=dtype)
-
-
-def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
-    """The products of the elements up to each one, along an axis. The shape is that of ``x``. As :func:`numpy.cumprod`."""
-    return cumulative("cumprod", x, axis, dtype=dtype)
 
 
 def median(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
@@ -122,8 +104,3 @@ def median(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 def quantile(x: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Array:
     """Quantiles over one or several axes, or over all. Several ``q`` are on a first axis. As :func:`numpy.quantile`."""
     return ordered("quantile", x, q, axis=axis, method=method, keepdims=keepdims)
-
-
-def apply(name: str, x: Array, *args: Any, **kwargs: Any) -> Array:
-    """The function of NumPy with this name."""
-    return (cumulative if name in CUMULATIVE else ordered)(name, x, *args, **kwargs)

@@ -121,6 +121,12 @@ def take(x: Array, indices: Any, /, *, axis: Any = None, dim: Any = None) -> Arr
     return call("take", x, indices, axis=0 if axis is None else axis)
 
 
+def take_along_axis(x: Array, indices: Any, /, axis: Any = -1, *, dim: Any = None) -> Array:
+    """The elements at the positions of another array along one axis. Other axes are broadcast. Positions are read when the plan runs."""
+    axis = axis if dim is None else dim
+    return call("take_along_axis", x, _array(indices), axis=axis)
+
+
 def repeat(x: Array, repeats: Any, /, *, axis: Any = None, dim: Any = None) -> Array:
     """Each element several times in a row. An array of numbers is computed: the shape of the result depends on it."""
     axis = dim if axis is None else axis

@@ -9,16 +9,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from xarray.coding import common, variables
-from xarray.core import indexing
+from xarray.computation import fit
+from xarray.core import duck_array_ops, indexing
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _flox, _functions, _run
+from . import _cumulative, _fit, _flox, _functions, _run
 from ._array import Array, Chunks
-from ._index import orthogonal
+from ._hooks import divert
+from ._index import orthogonal, points
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
 from ._namespace import call
 
@@ -59,9 +62,7 @@ def _known(func: Any) -> Callable[[Array], Array] | None:
 
 
 def _indexed(x: Array, key: Any) -> Array:
-    if isinstance(key, indexing.VectorizedIndexer):
-        raise _NotRecognised
-    return orthogonal(x, key.tuple)
+    return points(x, key.tuple) if isinstance(key, indexing.VectorizedIndexer) else orthogonal(x, key.tuple)
 
 
 def unwrapped(data: Any) -> Array:
@@ -73,7 +74,7 @@ def unwrapped(data: Any) -> Array:
         return Array(from_zarr(data)._lazy.bare())
     if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray):
         return unwrapped(data.array)
-    if isinstance(data, indexing.LazilyIndexedArray):
+    if isinstance(data, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):
         return _indexed(unwrapped(data.array), data.key)
     if isinstance(data, common._ElementwiseFunctionArray):
         known = _known(data.func)
@@ -98,6 +99,19 @@ class _Parts:
         return np.asarray(self.data[key])
 
 
+def _of_adapter(index: Callable[[Array, Any], Array], adapter: Any, key: Any) -> Array:
+    return index(adapter.array, key.tuple)
+
+
+def _install() -> None:
+    """Makes methods of xarray, which would compute arrays of chunkwise or refuse them, operations of the engine."""
+    _flox.install()
+    divert(duck_array_ops, "_push", _cumulative.filled)
+    divert(fit, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
+    for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):
+        divert(indexing.ArrayApiIndexingAdapter, name, partial(_of_adapter, index), lambda adapter, _: adapter.array)
+
+
 class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, unused-ignore]
     """What xarray asks of a library of chunked arrays."""
 
@@ -105,7 +119,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
     def __init__(self) -> None:
         self.array_cls = Array
-        _flox.install()
+        _install()
 
     def is_chunked_array(self, data: Any) -> bool:
         return isinstance(data, Array)
@@ -172,8 +186,10 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
     ) -> Array:
         return _functions.reduction(arr, func, aggregate_func or func, combine=combine_func, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def scan(self, func: Any, *args: Any, **kwargs: Any) -> Array:
-        raise NotImplementedError("scans with functions of users: write it with operations of chunkwise, or compute the array first")
+    def scan(
+        self, func: Any, binop: Any, ident: Any, arr: Array, axis: int | None = None, dtype: Any = None, method: Any = None, **kwargs: Any
+    ) -> Array:
+        return _cumulative.cumreduction(partial(func, **kwargs) if kwargs else func, binop, ident, arr, axis, dtype)
 
     def apply_gufunc(self, func: Any, signature: str, *args: Any, vectorize: bool | None = None, **kwargs: Any) -> Any:
         return _functions.apply_gufunc(func, signature, *args, vectorize=bool(vectorize), **kwargs)
@@ -194,15 +210,25 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
         return x[(slice(None),) * axis + (order,)]
 
     def unify_chunks(self, *args: Any, **kwargs: Any) -> tuple[dict[str, Any], list[Array]]:
-        """The arrays as they are: those of the engine need no common chunks."""
+        """The arrays in common chunks. Operations need none: this is for those who ask for them."""
         arrays, axes = list(args[::2]), list(args[1::2])
-        chunks = {name: c for a, names in zip(arrays, axes) if names is not None for name, c in zip(names, a.chunks)}
-        return chunks, arrays
+        ends: dict[Any, set[int]] = {}
+        for a, names in zip(arrays, axes):
+            for name, lengths in zip(names or (), a.chunks if names else ()):
+                if a.shape[names.index(name)] != 1:
+                    ends.setdefault(name, set()).update(accumulate(lengths))
+        chunks = {name: tuple(np.diff([0, *sorted(of)]).tolist()) for name, of in ends.items()}
+        unified = [a if names is None else a.rechunk({i: chunks[n] for i, n in enumerate(names) if a.shape[i] != 1}) for a, names in zip(arrays, axes)]
+        return chunks, unified
 
     def store(self, sources: Sequence[Array], targets: Sequence[Any], **kwargs: Any) -> Any:
         """Computes arrays into Zarr arrays, all in one run."""
+        arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
+        run = partial(_run.store, list(sources), arrays, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
         if not kwargs.get("compute", True):
-            raise NotImplementedError("to_zarr(compute=False) is not possible with chunkwise: there is nothing to compute later")
-        unwrapped_targets = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
-        _run.store(list(sources), unwrapped_targets, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
+            # What xarray returns then is an object of Dask, of which this is a part.
+            from dask.delayed import delayed
+
+            return delayed(run, pure=False)()
+        run()
         return None

@@ -14,18 +14,23 @@ WINDS = ROOT / "examples" / "data" / "winds.zarr"
 sys.path.insert(0, str(PACKAGE))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def installed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What an installation would add: xarray finds the chunk manager by its entry point."""
+def entry_points(folder: Path, manager: str = "chunkwise") -> None:
+    """Writes what an installation would add, by which others find the package: xarray the chunk manager by this name."""
     import tomllib
 
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    folder = tmp_path_factory.mktemp("site")
     info = folder / "chunkwise-0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: chunkwise\nVersion: 0\n")
-    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in entries.items()) for group, entries in project["entry-points"].items()]
+    groups = {g: {manager if k == "chunkwise" else k: v for k, v in entries.items()} for g, entries in project["entry-points"].items()}
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in entries.items()) for group, entries in groups.items()]
     (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("site")
+    entry_points(folder)
     sys.path.append(str(folder))
 
 

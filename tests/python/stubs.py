@@ -41,6 +41,13 @@ from ._api import (
 {api}
 )
 from ._array import Array as Array
+from ._cumulative import (
+    cumprod as cumprod,
+    cumreduction as cumreduction,
+    cumsum as cumsum,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+)
 from ._errors import ComputeError as ComputeError, MemoryLimitError as MemoryLimitError
 from ._functions import (
     apply_gufunc as apply_gufunc,
@@ -53,7 +60,7 @@ from ._gradient import gradient as gradient
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._plans import visualize as visualize
 from ._progress import ProgressBar as ProgressBar
-from ._rows import cumprod as cumprod, cumsum as cumsum, median as median, quantile as quantile
+from ._rows import median as median, quantile as quantile
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
 from ._standard import (
@@ -137,7 +144,7 @@ def stub() -> str:
     names = ["bool_", "bool", *(d for d in _namespace.DTYPES if d != "bool")]
     standard = [f"    {n} as {n}," for n in sorted(cw._STANDARD)]
     out = HEAD.format(api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
-    mine = {"prod", *others, *cw._STANDARD}
+    mine = {"prod", *others, *cw._STANDARD, *cw._CUMULATIVE}
     for name, entry in _namespace.TABLE.items():
         for each in [name, *entry["aliases"]]:
             if each not in mine and each.isidentifier() and each != "concatenate":

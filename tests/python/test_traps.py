@@ -69,10 +69,13 @@ def test_a_lazy_mask_is_refused_for_the_shape_depends_on_it(winds: str) -> None:
     assert isinstance(chosen.data, cw.Array) and chosen.sizes["time"] == int(mask.sum())
 
 
-def test_polyfit_computes_a_truth_and_is_refused(winds: str) -> None:
-    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
-    with pytest.raises(TypeError, match="would load"):
+def test_polyfit_asks_only_if_values_are_missing(winds: str) -> None:
+    ds, plain = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={}), xr.open_zarr(winds, chunks=None)
+    with pytest.raises(cw.ComputeError), cw.raise_if_computes():
         ds.uwnd.polyfit("time", 1)
+    found = ds.uwnd.polyfit("time", 1).polyfit_coefficients
+    assert isinstance(found.data, cw.Array)
+    np.testing.assert_allclose(found.compute(), plain.uwnd.polyfit("time", 1).polyfit_coefficients, rtol=1e-6, atol=1e-9)
 
 
 def test_copies_are_lazy(winds: str) -> None:
@@ -84,10 +87,18 @@ def test_copies_are_lazy(winds: str) -> None:
         pickle.dumps(ds.uwnd.data)
 
 
-def test_storing_later_is_refused(winds: str, tmp_path: Path) -> None:
-    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})
-    with pytest.raises(NotImplementedError, match="compute=False"):
-        ds[["uwnd"]].to_zarr(tmp_path / "x.zarr", compute=False)
+def test_storing_later(winds: str, tmp_path: Path) -> None:
+    """What other libraries do too: metadata first, then one region at a time, and the rest later."""
+    ds = xr.open_zarr(winds, chunked_array_type="chunkwise", chunks={})[["uwnd", "vwnd"]].drop_encoding()
+    with cw.raise_if_computes():
+        later = ds.to_zarr(tmp_path / "x.zarr", compute=False)
+    written = xr.open_zarr(tmp_path / "x.zarr", chunks=None, mask_and_scale=False)
+    assert written.uwnd.shape == ds.uwnd.shape and not (written.uwnd.values == ds.uwnd.compute().values).any()
+    rows = ds.uwnd.chunks[0][0]
+    ds.isel(time=slice(0, rows)).drop_vars(["lat", "lon"]).to_zarr(tmp_path / "x.zarr", region={"time": slice(0, rows)})
+    np.testing.assert_array_equal(xr.open_zarr(tmp_path / "x.zarr", chunks=None).uwnd[:rows], ds.uwnd[:rows].compute())
+    later.compute()
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "x.zarr", chunks=None), ds.compute())
 
 
 def test_several_files(winds: str, tmp_path: Path) -> None:
