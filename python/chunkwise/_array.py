@@ -93,9 +93,14 @@ class Array(Operators):
         return prod(self._lazy.numblocks)
 
     @property
-    def dims(self) -> tuple[str | None, ...]:
-        """The names of the axes."""
-        return self._lazy.dims
+    def dims(self) -> tuple[str | None, ...] | None:
+        """The names of the axes; ``None`` if none has one, so that xarray gives names of its own."""
+        names = self._lazy.dims
+        return names if any(names) else None
+
+    def _axis(self, axis: Any) -> int:
+        """The number of an axis, from its name or a number that may count from the end."""
+        return self._lazy.dims.index(axis) if isinstance(axis, str) else operator.index(axis) % self.ndim
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -166,7 +171,7 @@ class Array(Operators):
         return from_array(self.compute(spec=spec), chunks=self.chunks)._like(self)
 
     def _like(self, other: Array) -> Array:
-        return self.with_dims(*other.dims).with_attrs(other.attrs)
+        return self.with_dims(*other._lazy.dims).with_attrs(other.attrs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -258,7 +263,7 @@ class Array(Operators):
         from ._inputs import normalize_chunks
 
         if isinstance(chunks, dict):
-            axes = {self.dims.index(d) if isinstance(d, str) else operator.index(d) % self.ndim: c for d, c in chunks.items()}
+            axes = {self._axis(d): c for d, c in chunks.items()}
             chunks = tuple(axes.get(i, c) for i, c in enumerate(self.chunks))
         return Array(self._lazy.rechunked(normalize_chunks(chunks, self.shape, self.dtype, previous=self.chunks)))
 
@@ -330,7 +335,7 @@ class Array(Operators):
         return f"chunkwise.Array<chunksize={self.chunksize}>"[:max_width]
 
     def __repr__(self) -> str:
-        names = f", dims={self.dims}" if any(self.dims) else ""
+        names = f", dims={self.dims}" if self.dims else ""
         return f"chunkwise.Array<{self._lazy.operation}, shape={self.shape}, dtype={self.dtype}, chunksize={self.chunksize}{names}>"
 
     def _repr_html_(self) -> str:

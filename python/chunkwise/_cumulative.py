@@ -50,7 +50,7 @@ def of_numpy(name: str, x: Array, axis: Any = None, dtype: Any = None, **kwargs:
 
 
 def _with_initial(found: Array, axis: Any, value: int) -> Array:
-    axis = 0 if axis is None else found.dims.index(axis) if isinstance(axis, str) else operator.index(axis) % found.ndim
+    axis = 0 if axis is None else found._axis(axis)
     first = call("full", [1 if a == axis else n for a, n in enumerate(found.shape)], value, dtype=dtype_name(found.dtype))
     return call("concat", [first, found], axis=axis)
 

@@ -61,7 +61,7 @@ def array_html(array: Array) -> str:
         "Dtype": str(array.dtype),
         "Operation": array._lazy.operation,
     }
-    if any(array.dims):
+    if array.dims:
         facts["Dimensions"] = ", ".join(str(d) for d in array.dims)
     rows = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
     return f"<table><tr><td><table>{rows}</table></td><td>{chunks_svg(array)}</td></tr></table>"

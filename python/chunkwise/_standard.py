@@ -157,7 +157,7 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None, dim: Any = None) -> Array
     if len(shifts) != len(axes):
         raise ValueError(f"{len(shifts)} shifts for {len(axes)} axes")
     for a, s in zip(axes, shifts):
-        n = x.shape[x.dims.index(a) if isinstance(a, str) else a]
+        n = x.shape[x._axis(a)]
         x = call("roll", x, operator.index(s) % n, axis=a)
     return x
 

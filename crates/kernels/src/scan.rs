@@ -278,13 +278,13 @@ impl<T: BlockElement, C: BlockElement> Lines<'_, T, C> {
         }
         let skipped = if self.ends { piece.len.saturating_sub(1) } else { piece.skipped };
         for i in 0..skipped {
-            for k in 0..count {
-                states[k].take(of[k][i]);
-            }
+            states.iter_mut().zip(&of).take(count).for_each(|(state, x)| {
+                state.take(x[i]);
+            });
         }
         for i in skipped..piece.len {
-            for k in 0..count {
-                out[(lines.start + k) * m + piece.to + i - skipped] = states[k].take(of[k][i]);
+            for (k, (state, x)) in states.iter_mut().zip(&of).enumerate().take(count) {
+                out[(lines.start + k) * m + piece.to + i - skipped] = state.take(x[i]);
             }
         }
     }
