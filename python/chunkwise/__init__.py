@@ -10,6 +10,7 @@ import numpy as _np
 
 from . import _api, _chunkwise, _cumulative, _namespace, _standard
 from ._array import Array
+from ._composed import searchsorted
 from ._cumulative import cumreduction
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
@@ -17,7 +18,7 @@ from ._gradient import gradient
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._plans import visualize
 from ._progress import ProgressBar
-from ._rows import median, quantile
+from ._rows import argsort, median, quantile, sort
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch
 from ._windows import lib

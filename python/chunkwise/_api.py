@@ -239,11 +239,17 @@ nanprod = _folded("nanprod")
 
 
 def pad(
-    x: Array, pad_width: Any = None, mode: str = "constant", *, constant_values: Any = None, value: Any = 0, widths: Any = None
+    x: Array, pad_width: Any = None, mode: str = "constant", *, constant_values: Any = None, value: Any = 0, widths: Any = None, **options: Any
 ) -> Array:
     """With more elements before and after: a pair of numbers for each axis, as for ``np.pad``."""
+    from ._padding import MODES, padded
+
     width = np.asarray(widths if pad_width is None else pad_width)
     pairs = np.broadcast_to(width, (x.ndim, 2)).tolist()
+    if mode in MODES:
+        return padded(x, pairs, mode, **options)
+    if options := {k: v for k, v in options.items() if v is not None and (k, v) != ("reflect_type", "even")}:
+        raise TypeError(f"pad() with mode {mode!r} takes no {min(options)}=")
     fill = np.asarray(value if constant_values is None else constant_values)
     if mode != "constant" or fill.size == 1:
         return call("pad", x, pairs, mode=mode, **({"value": fill.reshape(()).item()} if mode == "constant" else {}))

@@ -137,7 +137,9 @@ class Array(Operators):
         return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("arrays of chunkwise do not change; write where(condition, value, x)")
+        from ._assign import assigned
+
+        self._lazy = assigned(self, key, value)._lazy
 
     def __len__(self) -> int:
         if not self.shape:
@@ -275,6 +277,20 @@ class Array(Operators):
         """The same elements in another shape, in C order."""
         return self._call("reshape", list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape))
 
+    def ravel(self) -> Array:
+        """The same elements along one axis, in C order."""
+        return self.reshape([-1])
+
+    def flatten(self) -> Array:
+        """The same elements along one axis, in C order."""
+        return self.reshape([-1])
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """Two axes exchanged."""
+        from ._composed import swapaxes
+
+        return swapaxes(self, axis1, axis2)
+
     def transpose(self, *axes: Any) -> Array:
         """The axes in another order."""
         if not axes or axes == (None,):
@@ -286,15 +302,15 @@ class Array(Operators):
         axes = [i for i, n in enumerate(self.shape) if n == 1] if axis is None else axis
         return self._call("squeeze", axes) if axes != [] else self
 
-    def copy(self) -> Self:
-        """The array itself: it does not change."""
-        return self
+    def copy(self) -> Array:
+        """The same array, which an assignment to elements of this one does not change."""
+        return Array(self._lazy)
 
-    def __copy__(self) -> Self:
-        return self
+    def __copy__(self) -> Array:
+        return Array(self._lazy)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return Array(self._lazy)
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from ._array import Array
 from ._functions import blockwise, map_blocks
 from ._namespace import call
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 #: More bins are looked up by NumPy, in processes.
 FEW_BINS = 32
 
 
-def _numpy(function: Callable[..., Any]) -> Callable[..., Any]:
+def _numpy(function: _F) -> _F:
     FUNCTIONS[function.__name__] = function
     return function
 
@@ -132,15 +133,16 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     arr, axis = (ravel(arr), 0) if axis is None else (arr, operator.index(axis) % arr.ndim)
     if np.ndim(obj):
         raise NotImplementedError("insert() at several positions; join the parts with concatenate()")
-    at = range(arr.shape[axis] + 1)[operator.index(obj)]
+    import chunkwise
+
+    n, at = arr.shape[axis], operator.index(obj)
+    if not -n <= at <= n:
+        raise IndexError(f"index {at} is out of bounds for axis {axis} with size {n}")
+    at += n if at < 0 else 0
+    # As NumPy, the first axis of the values is the one along which they are inserted.
     new = _lazy(values).astype(arr.dtype)
-    if new.ndim < arr.ndim:
-        # As NumPy, which takes one position for one row of values.
-        shape = [1 if a == axis else n for a, n in enumerate(arr.shape)]
-        row = [n for a, n in enumerate(arr.shape) if a != axis]
-        new = call("broadcast_to", new, row).reshape(shape)
-    else:
-        new = call("broadcast_to", new, [new.shape[axis] if a == axis else n for a, n in enumerate(arr.shape)])
+    new = chunkwise.moveaxis(new[(*[None] * (arr.ndim - new.ndim), ...)], 0, axis)
+    new = call("broadcast_to", new, [new.shape[axis] if a == axis else m for a, m in enumerate(arr.shape)])
     return _joined([arr[_whole(axis, slice(0, at))], new, arr[_whole(axis, slice(at, None))]], axis)
 
 
@@ -189,16 +191,16 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any 
 
 @_numpy
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    x = _lazy(x)
-    if x.dtype.kind == "c":
+    found = _lazy(x)
+    if found.dtype.kind == "c":
         raise NotImplementedError("nan_to_num() of complex numbers: take their parts with real() and imag()")
-    if x.dtype.kind != "f":
-        return x
-    most = np.finfo(x.dtype)
-    x = call("where", call("isnan", x), float(nan), x)
+    if found.dtype.kind != "f":
+        return found
+    most = np.finfo(found.dtype)
+    found = call("where", call("isnan", found), float(nan), found)
     for infinite, value in ((np.inf, most.max if posinf is None else posinf), (-np.inf, most.min if neginf is None else neginf)):
-        x = call("where", call("equal", x, infinite), float(value), x)
-    return x
+        found = call("where", call("equal", found, infinite), float(value), found)
+    return found
 
 
 @_numpy
@@ -242,11 +244,10 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
 
 
 @_numpy
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Array:
-    """The sorted array is computed: all of it is needed everywhere."""
-    if isinstance(a, Array):
-        a = a.compute()
-    return map_blocks(lambda block: np.searchsorted(a, block, side=side, sorter=sorter), _lazy(v), dtype=np.int64)
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Array:
+    """The sorted array is computed, and so is ``sorter``: all of it is needed everywhere. As :func:`numpy.searchsorted`."""
+    a, sorter = (x.compute() if isinstance(x, Array) else x for x in (a, sorter))
+    return map_blocks(lambda block: np.asarray(np.searchsorted(a, block, side=side, sorter=sorter)), _lazy(v), dtype=np.int64)
 
 
 @_numpy
@@ -327,7 +328,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
     return call("divide", call("divide", c, width[:, None]), width[None, :])
 
 
-def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """``np.linalg.norm`` of vectors along an axis, and the Frobenius norm."""
     if x.dtype.kind in "iub":
         x = x.astype(np.float64)
@@ -405,12 +406,17 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     if len(w) > x.size:
         x, w = _lazy(w), np.asarray(x)
     x = x.astype(np.result_type(x.dtype, w.dtype))
-    n, m = x.size, len(w)
-    before, after = {"full": (m - 1, m - 1), "same": ((m - 1) // 2 + (m - 1) % 2, (m - 1) // 2), "valid": (0, 0)}[mode]
-    if mode == "same":
-        before, after = m // 2, (m - 1) // 2
+    m = len(w)
+    before, after = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}[mode]
     padded = call("pad", x, [[before, after]]) if before or after else x
-    return call("convolve", padded, w.tolist())
+    if x.dtype.kind == "f":
+        return call("convolve", padded, w.tolist()).astype(x.dtype)
+    # Exact, and in the dtype of the elements.
+    size, found = padded.size - m + 1, None
+    for k, weight in enumerate(w[::-1].tolist()):
+        part = call("multiply", padded[k : k + size], weight)
+        found = part if found is None else call("add", found, part)
+    return _lazy(found).astype(x.dtype)
 
 
 FUNCTIONS["row_stack"] = vstack

@@ -10,11 +10,15 @@ import numpy as np
 import wrapt
 
 from ._array import Array
+from ._functions import apply_gufunc
 from ._hooks import divert
 from ._namespace import TABLE, call
+from ._rows import moved
 
 #: A plan with more labels would be too large.
 MOST_LABELS = 10_000_000
+#: Bytes that a call of flox may take, which it takes mostly for what it imports.
+FLOX = 200_000_000
 _FUNCTIONS = frozenset(name.removeprefix("groupby_") for name in TABLE if name.startswith("groupby_"))
 
 
@@ -72,7 +76,7 @@ def groupby_reduce(
     """
     skipna = isinstance(func, str) and func.startswith("nan")
     name = func.removeprefix("nan") if isinstance(func, str) else getattr(func, "__name__", repr(func))
-    if not isinstance(func, str) or name not in _FUNCTIONS:
+    if not isinstance(func, str):
         raise NotImplementedError(f"chunkwise has no {name!r} of groups; it has {', '.join(sorted(_FUNCTIONS))}. Compute the array first: x.compute()")
     array, bys = _flat(array, [b.compute() if isinstance(b, Array) else np.asarray(b) for b in by], axis)
     wanted = expected_groups if isinstance(expected_groups, tuple) else (expected_groups,) * len(bys)
@@ -82,6 +86,10 @@ def groupby_reduce(
     for code, groups in found:
         codes = np.where((codes < 0) | (code < 0), -1, codes * len(groups) + code)
 
+    if name not in _FUNCTIONS:
+        kept = {"fill_value": fill_value, "dtype": dtype, "min_count": min_count, "finalize_kwargs": finalize_kwargs}
+        result = _by_rows(array, codes, prod(sizes), func, {k: v for k, v in kept.items() if v is not None})
+        return _grouped(result, sizes), *(np.asarray(groups) for _, groups in found)
     present = np.bincount(codes[codes >= 0], minlength=prod(sizes)) > 0
     if min_count is None:
         min_count = int(fill_value is not None and expected_groups is not None)
@@ -98,9 +106,29 @@ def groupby_reduce(
         result = call("where", few, fill_value, result)
     if dtype is not None:
         result = result.astype(dtype)
-    if len(sizes) > 1:
-        result = call("reshape", result, [*result.shape[:-1], *sizes])
-    return result, *(np.asarray(groups) for _, groups in found)
+    return _grouped(result, sizes), *(np.asarray(groups) for _, groups in found)
+
+
+def _grouped(result: Array, sizes: list[int]) -> Array:
+    """An axis for each kind of group."""
+    return result if len(sizes) == 1 else call("reshape", result, [*result.shape[:-1], *sizes])
+
+
+def _by_rows(array: Array, codes: np.ndarray[Any, Any], count: int, func: str, options: dict[str, Any]) -> Array:
+    """What flox makes of whole rows, in processes: functions that the engine does not have."""
+    if np.ndim((options.get("finalize_kwargs") or {}).get("q", 0)):
+        raise NotImplementedError("quantiles of groups are possible for one q at a time")
+
+    def rows(block: Any) -> Any:
+        import flox
+
+        return flox.groupby_reduce(block, codes, func=func, axis=-1, expected_groups=np.arange(count), engine="numpy", **options)[0]
+
+    rows.__name__ = func
+    with np.errstate(all="ignore"):
+        dtype = rows(np.ones((1, len(codes)), array.dtype)).dtype
+    found: Array = apply_gufunc(rows, "(i)->(g)", moved(array, [array.ndim - 1]), output_dtypes=dtype, output_sizes={"g": count}, memory=FLOX)
+    return found
 
 
 def _whole(codes: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

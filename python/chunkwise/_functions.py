@@ -131,6 +131,29 @@ def _given(args: Sequence[Any]) -> tuple[list[Array], list[tuple[int, Any]]]:
     return arrays, places
 
 
+def _read(value: Any, place: int, dated: dict[int, Any], chunks: Any = None) -> Array:
+    """An argument of values as a lazy array. Dates become whole numbers, and their dtype is kept for the function."""
+    from ._inputs import from_array
+
+    if getattr(value, "dtype", np.dtype(bool)).kind in "mM":
+        value = np.asarray(value)
+        dated[place] = value.dtype
+        value = value.view(np.int64)
+    return from_array(value if hasattr(value, "dtype") else np.asarray(value), chunks=chunks)
+
+
+def _with_dates(function: Callable[..., Any], dated: dict[int, Any]) -> Callable[..., Any]:
+    """The function, which gets dates again."""
+    if not dated:
+        return function
+
+    def with_dates(*args: Any, **kwargs: Any) -> Any:
+        return function(*(a.view(dated[k]) if k in dated else a for k, a in enumerate(args)), **kwargs)
+
+    with_dates.__name__ = _name_of(function)
+    return with_dates
+
+
 def _checked(kwargs: dict[str, Any]) -> None:
     for name, value in kwargs.items():
         if isinstance(value, Array):
@@ -231,6 +254,7 @@ def blockwise(
     def number(label: Any) -> int:
         return numbers.setdefault(label, len(numbers))
 
+    dated: dict[int, Any] = {}
     labels = [number(label) for label in out_ind]
     inputs: list[tuple[Array, list[int]]] = []
     places: list[tuple[int, Any]] = []
@@ -239,9 +263,7 @@ def blockwise(
             places.append((-1, value))
             continue
         if not isinstance(value, Array):
-            from ._inputs import from_array
-
-            value = from_array(value)
+            value = _read(value, len(places), dated)
         if len(own) != value.ndim:
             raise ValueError(f"{len(own)} labels for an array with {value.ndim} axes")
         places.append((len(inputs), None))
@@ -258,7 +280,7 @@ def blockwise(
     if meta is not None and dtype is None:
         dtype = meta.dtype
     options = {"dtype": dtype, "memory": memory, "timeout": timeout, "name": name}
-    return _calls(func, places, kwargs, inputs, [(labels, chunks)], False, options)[0]
+    return _calls(_with_dates(func, dated), places, kwargs, inputs, [(labels, chunks)], False, options)[0]
 
 
 _SIGNATURE = re.compile(r"^\s*(\([^()]*\)\s*(,\s*\([^()]*\)\s*)*)?->\s*(\([^()]*\)\s*(,\s*\([^()]*\)\s*)*),?\s*$")
@@ -306,6 +328,7 @@ def apply_gufunc(
         raise ValueError(f"the signature {signature!r} has {len(before)} inputs, and {len(args)} are given")
     if vectorize:
         func = np.vectorize(func, signature=signature, otypes=_otypes(output_dtypes, len(after)))
+    dated: dict[int, Any] = {}
     numbers = {d: 1000 + k for k, d in enumerate(dict.fromkeys(d for core in [*before, *after] for d in core))}
     arrays: list[tuple[Array, list[str]]] = []
     places: list[tuple[int, Any]] = []
@@ -314,9 +337,7 @@ def apply_gufunc(
             places.append((-1, value))
             continue
         if not isinstance(value, Array):
-            from ._inputs import from_array
-
-            value = from_array(np.asarray(value), chunks=-1)
+            value = _read(value, len(places), dated, -1)
         if value.ndim < len(core):
             raise ValueError(f"an array with {value.ndim} axes lacks some of the core dimensions {core}")
         whole = {value.ndim - len(core) + k: -1 for k in range(len(core))}
@@ -341,7 +362,7 @@ def apply_gufunc(
     if isinstance(output_dtypes, (list, tuple)) and not several:
         (output_dtypes,) = output_dtypes
     options = {"dtype": output_dtypes, "memory": memory, "timeout": timeout}
-    made = _calls(func, places, kwargs, inputs, outputs, several, options)
+    made = _calls(_with_dates(func, dated), places, kwargs, inputs, outputs, several, options)
     return tuple(made) if several else made[0]
 
 

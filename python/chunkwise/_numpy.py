@@ -76,6 +76,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         # That of whole numbers is a float.
         inputs = tuple(x.astype(np.fabs(np.ones(1, x.dtype)).dtype) for x in inputs)
     found = _function(name)
+    if ufunc is np.heaviside:
+        from ._composed import heaviside as found
     if method != "__call__" or found is None or kwargs:
         raise TypeError(f"chunkwise has no np.{ufunc.__name__}{'.' + method if method != '__call__' else ''} with these arguments{_ADVICE}")
     if not all(isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray, str)) for x in inputs):
@@ -94,8 +96,14 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if func.__module__.startswith("numpy"):
         if func.__name__ in ("allclose", "array_equal"):
             return _all_of(func.__name__, *args, **kwargs)
-        from . import _cumulative, _gradient, _rows, _windows
+        from . import _composed, _cumulative, _gradient, _rows, _windows
 
+        if func is np.linalg.norm:
+            return _composed.norm(*args, **kwargs)
+        if func.__name__ in _composed.FUNCTIONS and "linalg" not in func.__module__:
+            return _composed.FUNCTIONS[func.__name__](*args, **{k: v for k, v in kwargs.items() if v is not getattr(np, "_NoValue")})  # noqa: B009
+        if func.__name__ in _rows.SORTED:
+            return _rows.sorted_by_numpy(func.__name__, *args, **kwargs)
         if func.__name__ in _cumulative.OF_NUMPY:
             return _cumulative.of_numpy(func.__name__, *args, **kwargs)
         if func.__name__ in _rows.ORDERED:

@@ -19,6 +19,7 @@ from ._namespace import call
 
 #: Bytes of a block, if rows are not longer.
 BLOCK = 16_000_000
+SORTED = frozenset(("sort", "argsort", "partition", "argpartition"))
 ORDERED = frozenset(("median", "nanmedian", "quantile", "nanquantile", "percentile", "nanpercentile"))
 
 
@@ -62,6 +63,40 @@ def along(function: Callable[..., Any], x: Array, axis: int, dtype: Any) -> Arra
     order.insert(axis, x.ndim - 1)
     result: Array = call("permute_dims", found, order)
     return result
+
+
+def sorted_by_numpy(name: str, x: Array, *args: Any, axis: int | None = -1, **kwargs: Any) -> Array:
+    """``sort``, ``argsort``, ``partition`` and ``argpartition`` of NumPy, along one axis."""
+    if "partition" in name:
+        kwargs.setdefault("kth", args[0] if args else None)
+        args = args[1:]
+    if args:
+        axis = args[0]
+    if axis is None:
+        x, axis = x.reshape([-1]), 0
+    function, options = getattr(np, name), {k: v for k, v in kwargs.items() if v is not None}
+
+    def rows(block: Any, axis: int) -> Any:
+        return function(block, axis=axis, **options)
+
+    rows.__name__ = name
+    return along(rows, x, axis, np.int64 if name.startswith("arg") else x.dtype)
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The elements in order along one axis, of which a row must fit into memory. NaN is the greatest."""
+    found = sorted_by_numpy("sort", x, axis=axis, kind="stable" if stable else None)
+    return call("flip", found, axis=axis % x.ndim) if descending else found
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The positions of the elements in order along one axis. Equal elements stay in their order."""
+    kind = "stable" if stable else None
+    if not descending:
+        return sorted_by_numpy("argsort", x, axis=axis, kind=kind)
+    axis %= x.ndim
+    turned = sorted_by_numpy("argsort", call("flip", x, axis=axis), axis=axis, kind=kind)
+    return call("subtract", x.shape[axis] - 1, call("flip", turned, axis=axis))
 
 
 def ordered(name: str, x: Array, *args: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Array:

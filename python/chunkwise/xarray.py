@@ -24,6 +24,7 @@ from ._hooks import divert
 from ._index import orthogonal, points
 from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
 from ._namespace import call
+from ._targets import store_elsewhere
 
 #: Kinds of dtypes that the engine does not have, and that mostly describe data. Numbers that it does not have are refused: they may be large.
 TEXTS_AND_DATES = "MmOSTU"
@@ -222,9 +223,10 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
         return chunks, unified
 
     def store(self, sources: Sequence[Array], targets: Sequence[Any], **kwargs: Any) -> Any:
-        """Computes arrays into Zarr arrays, all in one run."""
+        """Computes arrays into Zarr arrays, or into variables of other files, all in one run."""
         arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
-        run = partial(_run.store, list(sources), arrays, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
+        written = _run.store if all(zarr_url(a) is not None for a in arrays) else store_elsewhere
+        run = partial(written, list(sources), arrays, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
         if not kwargs.get("compute", True):
             # What xarray returns then is an object of Dask, of which this is a part.
             from dask.delayed import delayed

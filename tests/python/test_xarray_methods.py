@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import chunkwise as cw
+from chunkwise.xarray import ChunkwiseManager
 
 METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
     "abs": lambda d: abs(d.a - 2),
@@ -49,10 +50,16 @@ METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
     "fillna by an array": lambda d: d.a.fillna(d.b),
     "groupby": lambda d: d.a.groupby("t.month").mean(),
     "groupby anomalies": lambda d: d.a.groupby("t.month") - d.a.groupby("t.month").mean(),
+    "groupby first": lambda d: d.a.groupby("t.month").first(),
+    "groupby last of whole numbers": lambda d: d.i.groupby("t.month").last(),
+    "groupby median": lambda d: d.a.groupby("t.month").median(),
+    "groupby quantile": lambda d: d.a.groupby("t.month").quantile(0.3),
     "groupby_bins": lambda d: d.a.groupby_bins("x", [-100, 15, 100]).sum(),
     "head": lambda d: d.a.head(t=3),
     "idxmax": lambda d: d.a.idxmax("x"),
     "idxmin of whole numbers": lambda d: d.i.idxmin("x"),
+    "interp": lambda d: d.a.interp(x=[5.0, 30.0]),
+    "interp of times": lambda d: d.a.interp(t=pd.date_range("2001-01-01T12", periods=4)),
     "integrate": lambda d: d.a.fillna(0).integrate("x"),
     "isel": lambda d: d.a.isel(t=slice(1, 9, 3), x=-1),
     "isel of points": lambda d: d.a.isel(t=xr.DataArray([3, 50, 3], dims="p"), x=xr.DataArray([2, -1, 0], dims="p")),
@@ -78,6 +85,10 @@ METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
     "reindex": lambda d: d.a.reindex(x=[10.0, 99.0, 0.0]),
     "reindex_like": lambda d: d.a.reindex_like(d.a.isel(x=slice(1, 3))),
     "rename": lambda d: d.a.rename(x="y"),
+    "resample interpolate": lambda d: d.a.resample(t="12h").interpolate("linear"),
+    "resample ffill": lambda d: d.a.resample(t="12h").ffill(),
+    "resample last": lambda d: d.a.resample(t="7D").last(),
+    "resample median": lambda d: d.a.resample(t="7D").median(),
     "resample": lambda d: d.a.resample(t="7D").max(),
     "roll": lambda d: d.a.roll(x=2, roll_coords=False),
     "rolling max": lambda d: d.a.rolling(t=4).max(),
@@ -209,3 +220,53 @@ def test_common_chunks(stores: str) -> None:
         one = ds.unify_chunks()
     assert one.chunks == {"t": (7,) * 8 + (4,), "x": (2, 1, 1)}
     xr.testing.assert_equal(one.compute(), ds.compute())
+
+
+def test_axes_without_names_get_xarrays() -> None:
+    x = cw.from_array(np.zeros((3, 4)))
+    assert x.dims is None and xr.DataArray(x).dims == ("dim_0", "dim_1")
+    assert xr.DataArray(x.with_dims("a", "b")).dims == ("a", "b")
+
+
+def test_assignment(stores: str) -> None:
+    lazy, whole = (xr.open_zarr(stores, consolidated=False, chunks=c) for c in ({}, None))
+    whole = whole.load()
+    for d in (lazy, whole):
+        d.a[{"t": slice(0, 9, 2), "x": 1}] = 7.0
+        d.a.loc["2001-02-01":, 10.0:20.0] = np.arange(2.0)
+        d["c"] = d.a.copy()
+        d.c[:] = 0.0
+    assert isinstance(lazy.a.data, cw.Array) and isinstance(lazy.c.data, cw.Array)
+    xr.testing.assert_equal(lazy.compute(), whole)
+
+
+def test_files_of_other_formats(stores: str, tmp_path: Path) -> None:
+    """The results are computed in one run, and written part by part."""
+    lazy, whole = (xr.open_zarr(stores, consolidated=False, chunks=c) for c in ({}, None))
+    (lazy[["a", "i"]] * 2).to_netcdf(tmp_path / "x.nc", engine="scipy")
+    xr.testing.assert_allclose(xr.open_dataset(tmp_path / "x.nc", engine="scipy").load(), whole[["a", "i"]] * 2)
+    later = lazy[["a"]].to_netcdf(tmp_path / "y.nc", engine="scipy", compute=False)
+    later.compute()
+    xr.testing.assert_equal(xr.open_dataset(tmp_path / "y.nc", engine="scipy").load(), whole[["a"]])
+
+
+class Target:
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.values, self.most = np.zeros(shape), 0
+
+    def __setitem__(self, region: Any, values: np.ndarray[Any, Any]) -> None:
+        self.values[region], self.most = values, max(self.most, values.nbytes)
+
+
+def test_no_part_is_large(tmp_path: Path) -> None:
+    whole = np.random.default_rng(0).normal(size=(300, 40, 200))
+    target, regional = Target(whole.shape), Target((310, 40, 200))
+    x = cw.from_array(whole, chunks=(10, 40, 50))
+    manager = ChunkwiseManager()
+    with cw.config(allowed_mem="100MB", work_dir=str(tmp_path)):
+        manager.store([x], [target])
+        manager.store([x], [regional], regions=(slice(10, 310), slice(None), slice(None)))
+    np.testing.assert_array_equal(target.values, whole)
+    np.testing.assert_array_equal(regional.values[10:], whole)
+    assert 1_000_000 < target.most <= 12_500_000
+    assert not list(tmp_path.glob("targets/*")), "what was between is gone"

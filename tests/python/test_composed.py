@@ -1,0 +1,175 @@
+"""NumPy's functions that are several operations of the engine, and assignment, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chunkwise as cw
+
+RNG = np.random.default_rng(4)
+A = RNG.normal(size=(6, 5, 4))
+A[RNG.random(A.shape) < 0.1] = np.nan
+FULL, I = np.nan_to_num(A), RNG.integers(-20, 20, (6, 5, 4))
+#: Lambdas get arrays of NumPy or of chunkwise: one with missing values, one without, and one of whole numbers.
+CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "ravel": lambda a, f, i: np.ravel(a),
+    "swapaxes": lambda a, f, i: np.swapaxes(a, 0, -1),
+    "atleast_1d": lambda a, f, i: np.atleast_1d(a[0, 0, 0]),
+    "atleast_2d": lambda a, f, i: np.atleast_2d(a[0, 0]),
+    "atleast_3d": lambda a, f, i: np.atleast_3d(a[0, 0]),
+    "atleast_3d of a matrix": lambda a, f, i: np.atleast_3d(a[0]),
+    "hstack": lambda a, f, i: np.hstack([a, f]),
+    "hstack of lines": lambda a, f, i: np.hstack([a[0, 0], f[0, 1]]),
+    "vstack": lambda a, f, i: np.vstack([a[0, 0], f[0, 1]]),
+    "dstack": lambda a, f, i: np.dstack([a[0], f[0]]),
+    "column_stack": lambda a, f, i: np.column_stack([a[0, 0], f[0, 0], f[0].T]),
+    "split": lambda a, f, i: np.split(a, 3)[1],
+    "split at": lambda a, f, i: np.split(a, [1, 4], axis=1)[2],
+    "array_split": lambda a, f, i: np.array_split(a, 4)[0],
+    "append": lambda a, f, i: np.append(a, f, axis=1),
+    "append of lines": lambda a, f, i: np.append(a, f),
+    "delete": lambda a, f, i: np.delete(a, [0, -1], axis=1),
+    "delete a slice": lambda a, f, i: np.delete(a, slice(1, 3), axis=0),
+    "insert a number": lambda a, f, i: np.insert(a, 2, 9.0, axis=1),
+    "insert rows": lambda a, f, i: np.insert(a, -1, np.arange(4.0), axis=0),
+    "compress": lambda a, f, i: np.compress([True, False, True], a, axis=2),
+    "fliplr": lambda a, f, i: np.fliplr(a),
+    "flipud": lambda a, f, i: np.flipud(a),
+    "rot90": lambda a, f, i: np.rot90(a),
+    "rot90, twice": lambda a, f, i: np.rot90(a, 2, (1, 2)),
+    "rot90, back": lambda a, f, i: np.rot90(a, -1, (2, 0)),
+    "diagonal": lambda a, f, i: np.diagonal(a, 1, 1, 2),
+    "diagonal below": lambda a, f, i: np.diagonal(a, -2),
+    "trace": lambda a, f, i: np.trace(i, axis1=2, axis2=0),
+    "nan_to_num": lambda a, f, i: np.nan_to_num(a / (i > 0), nan=-1.0, posinf=5.0),
+    "nan_to_num, extremes": lambda a, f, i: np.nan_to_num(1 / (i * 0.0 + (i > 3))),
+    "heaviside": lambda a, f, i: np.heaviside(a * (i > 0), 0.5),
+    "select": lambda a, f, i: np.select([f > 0.5, f < -0.5], [a, i], 7),
+    "digitize": lambda a, f, i: np.digitize(i, [-5, 0, 5]),
+    "digitize, right": lambda a, f, i: np.digitize(i, [5, 0, -5], right=True),
+    "digitize floats": lambda a, f, i: np.digitize(a, np.linspace(-2, 2, 50)),
+    "searchsorted": lambda a, f, i: np.searchsorted(np.array([-5, 0, 5]), i, side="right"),
+    "interp": lambda a, f, i: np.interp(f, [-1.0, 1.0], [0.0, 10.0], left=-5),
+    "unravel_index": lambda a, f, i: np.stack(np.unravel_index(abs(i), (3, 4, 5))),
+    "cross": lambda a, f, i: np.cross(a[..., :3], f[..., :3]),
+    "cross of an axis": lambda a, f, i: np.cross(a[:3], f[:3], axis=0),
+    "ptp": lambda a, f, i: np.ptp(f, axis=1, keepdims=True),
+    "average": lambda a, f, i: np.average(f, axis=(0, 2)),
+    "average with weights": lambda a, f, i: np.average(f, axis=1, weights=np.arange(1.0, 6.0)),
+    "average of whole numbers": lambda a, f, i: np.average(i, weights=abs(i) + 1),
+    "average, returned": lambda a, f, i: np.average(f, axis=0, weights=abs(f), returned=True)[1],
+    "cov": lambda a, f, i: np.cov(f[0]),
+    "cov of two": lambda a, f, i: np.cov(f[0, 0], f[0, 1], bias=True),
+    "corrcoef": lambda a, f, i: np.corrcoef(f[:, 0], rowvar=False),
+    "norm": lambda a, f, i: np.linalg.norm(f),
+    "norm along": lambda a, f, i: np.linalg.norm(i, axis=1),
+    "norm 1": lambda a, f, i: np.linalg.norm(f, 1, axis=2),
+    "norm inf": lambda a, f, i: np.linalg.norm(f, -np.inf, axis=0, keepdims=True),
+    "norm 3": lambda a, f, i: np.linalg.norm(f, 3, axis=0),
+    "frobenius": lambda a, f, i: np.linalg.norm(f, "fro", axis=(1, 2)),
+    "histogram": lambda a, f, i: np.histogram(f, bins=7)[0],
+    "histogram, edges": lambda a, f, i: np.histogram(f, bins=7, range=(-1, 1))[1],
+    "histogram, density": lambda a, f, i: np.histogram(i, bins=[-9, 0, 1, 9], density=True)[0],
+    "histogram with weights": lambda a, f, i: np.histogram(f, bins=4, range=(-2, 2), weights=f * 2)[0],
+    "bincount": lambda a, f, i: np.bincount(np.ravel(abs(i)), minlength=50),
+    "bincount with weights": lambda a, f, i: np.bincount(np.ravel(abs(i)), weights=np.ravel(f)),
+    "convolve": lambda a, f, i: np.convolve(f[:, 0, 0], [1.0, 2.0, -1.0, 0.5]),
+    "convolve, same": lambda a, f, i: np.convolve(i[:, 0, 0], [1, 2], "same"),
+    "convolve, same, odd": lambda a, f, i: np.convolve(i[:, 0, 0], [1, 2, 5], "same"),
+    "convolve, valid": lambda a, f, i: np.convolve([1.0, 2.0], f[:, 0, 0], "valid"),
+    "sort": lambda a, f, i: np.sort(a, axis=1),
+    "sort all": lambda a, f, i: np.sort(i, axis=None),
+    "argsort": lambda a, f, i: np.argsort(a, axis=0, kind="stable"),
+    "partition": lambda a, f, i: np.partition(f, 2, axis=0)[2],
+    "pad, mean": lambda a, f, i: np.pad(f, [(1, 2), (0, 0), (3, 1)], mode="mean"),
+    "pad, mean of whole numbers": lambda a, f, i: np.pad(i, 1, mode="mean", stat_length=2),
+    "pad, maximum": lambda a, f, i: np.pad(i, [(1, 0), (0, 1), (0, 0)], mode="maximum"),
+    "pad, linear ramp": lambda a, f, i: np.pad(f, 2, mode="linear_ramp", end_values=1.5),
+    "pad, linear ramp of whole numbers": lambda a, f, i: np.pad(i, [(2, 3), (1, 0), (0, 0)], mode="linear_ramp"),
+    "method ravel": lambda a, f, i: a.ravel(),
+    "method flatten": lambda a, f, i: a.flatten(),
+    "method swapaxes": lambda a, f, i: a.swapaxes(0, 1),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("chunks", [(6, 5, 4), (4, 2, 3)], ids=str)
+def test_a_function(name: str, chunks: tuple[int, ...]) -> None:
+    expected = None
+    with np.errstate(all="ignore"):
+        expected = CALLS[name](A, FULL, I)
+        found = CALLS[name](*(cw.from_array(x, chunks) for x in (A, FULL, I)))
+        values = found.compute() if isinstance(found, cw.Array) else found
+    assert isinstance(found, cw.Array) or name == "histogram, edges"
+    assert (values.shape, values.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorted_as_the_array_api_says(descending: bool) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (40, 3))
+    lazy = cw.from_array(x, (7, 2))
+    order = np.argsort(-x if descending else x, axis=0, kind="stable")
+    np.testing.assert_array_equal(cw.argsort(lazy, axis=0, descending=descending).compute(), order)
+    np.testing.assert_array_equal(cw.sort(lazy, axis=0, descending=descending).compute(), np.take_along_axis(x, order, 0))
+
+
+def keys(shape: tuple[int, ...]) -> st.SearchStrategy[Any]:
+    def one(n: int) -> st.SearchStrategy[Any]:
+        ends = st.one_of(st.none(), st.integers(-n - 1, n + 1))
+        steps = st.sampled_from([None, 1, 2, 3, -1, -2])
+        return st.one_of(st.integers(-n, n - 1), st.builds(slice, ends, ends, steps), st.just(slice(None)))
+
+    return st.tuples(*map(one, shape))
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_assignment(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
+    x = np.arange(np.prod(shape), dtype=data.draw(st.sampled_from(["int64", "float32"]))).reshape(shape)
+    count = data.draw(st.integers(0, len(shape)))
+    key: Any = data.draw(keys(shape[:count]))
+    if data.draw(st.booleans()):
+        axis = data.draw(st.integers(0, len(shape) - 1))
+        positions = st.lists(st.integers(0, shape[axis] - 1), min_size=1, max_size=5, unique=True)
+        key = (*[slice(None)] * axis, data.draw(positions))
+    elif data.draw(st.booleans()):
+        key = (Ellipsis, *data.draw(keys(shape[count:])))
+    lazy = cw.from_array(x, tuple(data.draw(st.integers(1, n)) for n in shape))
+    other, value = lazy.copy(), -5
+    if data.draw(st.booleans()):
+        value = -np.arange(1, x[key].size + 1).reshape(x[key].shape)
+        if value.ndim and data.draw(st.booleans()):
+            value = value[:1]
+    lazy[key] = cw.from_array(value) if isinstance(value, np.ndarray) and data.draw(st.booleans()) else value
+    expected = x.copy()
+    expected[key] = value
+    np.testing.assert_array_equal(lazy.compute(), expected)
+    assert lazy.dtype == x.dtype
+    np.testing.assert_array_equal(other.compute(), x)
+
+
+def test_assignment_by_a_mask() -> None:
+    x = np.random.default_rng(0).normal(size=(8, 5))
+    for mask in (x > 0, x[:, 0] > 0):
+        lazy, expected = cw.from_array(x, (3, 2)), x.copy()
+        lazy[cw.from_array(mask) if mask.ndim == 2 else mask] = 0.0
+        expected[mask] = 0.0
+        np.testing.assert_array_equal(lazy.compute(), expected)
+    with pytest.raises(IndexError, match="does not fit"):
+        lazy[np.ones((3, 5), bool)] = 1
+    with pytest.raises(NotImplementedError, match="one value"):
+        lazy[x > 0] = np.ones(int((x > 0).sum()))
+    with pytest.raises(ValueError, match="could not broadcast"):
+        lazy[:3] = np.ones((2, 5))
+    with pytest.raises(IndexError, match="out of bounds"):
+        lazy[9] = 1
+    with pytest.raises(NotImplementedError, match="one axis"):
+        lazy[[0, 1], [0, 1]] = 1
