@@ -36,6 +36,10 @@ SPECIAL = {
     "qr_r": {"x": "q"},
     "take": {"indices": "[1, 0]"},
     "roll": {"x": "v"},
+    "cumulative": {"x": "v"},
+    "ffill": {"x": "v"},
+    "bfill": {"x": "v"},
+    "take_along_axis": {"x": "i", "indices": "i % 4"},
     "bitwise": {"x": "i", "y": "i"},
 }
 # Defaults that stand for "what is right for the array", or whose place is taken by the way that it is called here.
