@@ -13,8 +13,8 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import wrapt
 from xarray.coding import common, variables
-from xarray.computation import fit
 from xarray.core import duck_array_ops, indexing
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
@@ -104,11 +104,16 @@ def _of_adapter(index: Callable[[Array, Any], Array], adapter: Any, key: Any) ->
     return index(adapter.array, key.tuple)
 
 
+def _divert_fit(module: Any) -> None:
+    divert(module, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
+
+
 def _install() -> None:
     """Makes methods of xarray, which would compute arrays of chunkwise or refuse them, operations of the engine."""
     _flox.install()
     divert(duck_array_ops, "_push", _cumulative.filled)
-    divert(fit, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
+    for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
+        wrapt.register_post_import_hook(_divert_fit, module)
     for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):
         divert(indexing.ArrayApiIndexingAdapter, name, partial(_of_adapter, index), lambda adapter, _: adapter.array)
 
