@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as _np
 
-from . import _api, _chunkwise, _cumulative, _namespace, _standard
+from . import _api, _chunkwise, _cumulative, _namespace, _standard, fft
 from ._array import Array
 from ._composed import searchsorted
 from ._cumulative import cumreduction

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from . import fft as fft
 from ._api import (
     __array_namespace_info__ as __array_namespace_info__,
     asarray as asarray,
@@ -45,6 +46,7 @@ from ._api import (
     prod_ as prod,
 )
 from ._array import Array as Array
+from ._composed import searchsorted as searchsorted
 from ._cumulative import (
     cumprod as cumprod,
     cumreduction as cumreduction,
@@ -64,7 +66,7 @@ from ._gradient import gradient as gradient
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._plans import visualize as visualize
 from ._progress import ProgressBar as ProgressBar
-from ._rows import median as median, quantile as quantile
+from ._rows import argsort as argsort, median as median, quantile as quantile, sort as sort
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
 from ._standard import (

@@ -98,6 +98,10 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             return _all_of(func.__name__, *args, **kwargs)
         from . import _composed, _cumulative, _gradient, _rows, _windows
 
+        if func.__module__.startswith("numpy.fft"):
+            from . import fft
+
+            return getattr(fft, func.__name__)(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "norm" and v is None)})
         if func is np.linalg.norm:
             return _composed.norm(*args, **kwargs)
         if func.__name__ in _composed.FUNCTIONS and "linalg" not in func.__module__:
