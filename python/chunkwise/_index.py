@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ._array import Array
 
 _Positions = np.ndarray[Any, Any]
+#: Rows and columns with points are taken out first if they cross at no more places. The parts between more of them are read with the rest.
+FEW = 64
 
 
 def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
@@ -183,24 +185,21 @@ def _outer(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int,
 
 
 def _points(y: Array, axes: list[int], parts: list[_Positions], shape: tuple[int, ...]) -> Array:
-    """The elements at single points, with the axes of the positions first: the indexed axes become one."""
-    # No chunk is read that has no row and no column of a point.
-    for i, axis in enumerate(axes):
-        used, at = np.unique(parts[i], return_inverse=True)
-        if 0 < used.size < y.shape[axis]:
-            y, parts[i] = y._call("take", used.tolist(), axis=axis), at.reshape(parts[i].shape)
-    rest = [i for i in range(y.ndim) if i not in axes]
-    order = [*axes, *rest]
-    lengths = [y.shape[i] for i in axes]
-    y = y if order == list(range(y.ndim)) else y._call("permute_dims", order)
-    kept = list(y.shape[len(axes) :])
+    """The elements at single points, with the axes of the positions first."""
+    from ._array import Array
+
     if prod(shape) == 0:
         from ._api import zeros
 
-        return zeros((*shape, *kept), dtype=y.dtype)
-    flat = np.ravel_multi_index([np.broadcast_to(p, shape).reshape(-1) for p in parts], lengths)
-    y = y.reshape([prod(lengths), *kept])._call("take", flat.tolist(), axis=0)
-    return y if len(shape) == 1 else y.reshape([*shape, *kept])
+        return zeros((*shape, *(n for i, n in enumerate(y.shape) if i not in axes)), dtype=y.dtype)
+    # Of few points only the chunks are read that have one of their rows and one of their columns.
+    used = [np.unique(p, return_inverse=True) for p in parts]
+    if prod(u.size for u, _ in used) <= FEW:
+        parts = [at.reshape(p.shape) for p, (_, at) in zip(parts, used)]
+        for axis, (rows, _) in zip(axes, used):
+            y = y._call("take", rows.tolist(), axis=axis)
+    picked = Array(y._lazy.points(axes, [np.broadcast_to(p, shape).reshape(-1).tolist() for p in parts]))
+    return picked if len(shape) == 1 else picked.reshape([*shape, *picked.shape[1:]])
 
 
 def _moved(y: Array, count: int, to: int) -> Array:

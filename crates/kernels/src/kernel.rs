@@ -10,7 +10,7 @@ use crate::reduce::Reduce;
 use crate::reshape::Reshape;
 use crate::view::View;
 use crate::{ArrayType, AxisMap, Block, Call, Contract, Create, DemandList, ElementOp, Fold, KernelError, Operand, Part, Qr, ReduceOp};
-use crate::{Scan, Stencil, ViewAxis, Window};
+use crate::{Points, Scan, Stencil, ViewAxis, Window};
 use chunkwise_types::{AxisChunks, Region, Scalar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,8 @@ pub enum Kernel {
         /// The axis.
         axis: usize,
     },
+    /// The elements at points. Foldable along the axes that have positions.
+    Points(Points),
     /// A cumulative function along an axis.
     Scan(Scan),
     /// A function of a user, called for each block of the output.
@@ -118,6 +120,7 @@ impl Kernel {
             Kernel::Qr(qr) => question(qr),
             Kernel::Stencil(stencil) => question(stencil),
             Kernel::Lookup { axis } => question(&Lookup { axis: *axis }),
+            Kernel::Points(points) => question(points),
             Kernel::Scan(scan) => question(scan),
             Kernel::Call(call) => question(call),
         }

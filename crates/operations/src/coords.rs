@@ -423,6 +423,8 @@ pub(crate) fn follow(kernel: &Kernel, inputs: &[&Array], dims: &[Option<String>]
             }
             out
         }
+        // An operation names the points, and says what their labels are.
+        Kernel::Points(_) => Coords::new(),
         // Those of the positions say where each element is now.
         Kernel::Lookup { .. } => inputs.last().map(|positions| positions.coords().clone()).unwrap_or_default(),
         Kernel::Group { axis, .. } => {

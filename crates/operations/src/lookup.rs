@@ -2,8 +2,8 @@
 
 use crate::elementwise::{Operand, astype, broadcast_to, elementwise};
 use crate::{Array, OpError};
-use chunkwise_kernels::{ArrayType, ElementOp, Kernel};
-use chunkwise_types::{DType, DTypeKind, Scalar};
+use chunkwise_kernels::{ArrayType, ElementOp, Kernel, Points};
+use chunkwise_types::{AxisChunks, ChunkGrid, DType, DTypeKind, Scalar};
 
 const NAME: &str = "take_along_axis";
 
@@ -58,4 +58,36 @@ pub fn take_along_axis(a: &Array, positions: &Array, axis: usize) -> Result<Arra
     }
     let names = a.dims().iter().zip(positions.dims()).map(|(x, p)| p.clone().or_else(|| x.clone())).collect();
     Array::apply(Kernel::Lookup { axis }, &[a, &spread], ArrayType::new(a.dtype(), shape), chunks, names, NAME)
+}
+
+/// Bytes of the elements of points that are one chunk.
+const CHUNK: u64 = 16 << 20;
+
+/// The elements at points, which have a position along each of some axes. The points are the first axis of the result, the other axes follow.
+///
+/// What is between the first and the last position of a chunk of points is read, along each axis.
+///
+/// ```
+/// use chunkwise_ops::{create, lookup::points};
+/// use chunkwise_types::{DType, Scalar};
+/// let x = create::full(&[9, 4, 5], Scalar::Int(1), DType::Int8, None)?;
+/// assert_eq!(points(&x, &[0, 2], vec![vec![8, 0, 3], vec![4, 4, 0]])?.shape(), [3, 4]);
+/// # Ok::<(), chunkwise_ops::OpError>(())
+/// ```
+///
+/// # Errors
+/// If the axes do not ascend, or a position is not inside its axis.
+pub fn points(a: &Array, axes: &[usize], positions: Vec<Vec<u64>>) -> Result<Array, OpError> {
+    if axes.iter().any(|&i| i >= a.rank()) {
+        return Err(OpError::new("points", format!("axes {axes:?} of an array of {} dimensions", a.rank())));
+    }
+    let rest: Vec<usize> = (0..a.rank()).filter(|i| !axes.contains(i)).collect();
+    let count = positions.first().map_or(0, |p| p.len() as u64);
+    let row = rest.iter().map(|&i| a.chunks().0[i].max().max(1)).fold(a.dtype().size(), u64::saturating_mul);
+    let size = (CHUNK / row.max(1)).clamp(1, count.max(1));
+    let shape = std::iter::once(count).chain(rest.iter().map(|&i| a.shape()[i])).collect();
+    let chunks = std::iter::once(AxisChunks::regular(count, size)).chain(rest.iter().map(|&i| a.chunks().0[i].clone())).collect();
+    let dims = std::iter::once(None).chain(rest.iter().map(|&i| a.dims()[i].clone())).collect();
+    let kernel = Kernel::Points(Points { axes: axes.to_vec(), positions });
+    Array::apply(kernel, &[a], ArrayType::new(a.dtype(), shape), ChunkGrid(chunks), dims, "points")
 }

@@ -3,7 +3,7 @@
 use crate::errors::Failure;
 use crate::memory::Held;
 use crate::runtime::Runtime;
-use chunkwise::ops::{Array, Definition, OpError, index, manipulate};
+use chunkwise::ops::{Array, Definition, OpError, index, lookup, manipulate};
 use chunkwise::types::{AxisChunks, ChunkGrid};
 use chunkwise::{Error, decode_cf};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -218,6 +218,12 @@ impl Lazy {
             .map_err(outside)?;
         }
         Ok(self.with(out))
+    }
+
+    /// The elements at points, whose positions along these axes are listed. The axis of the points comes first.
+    fn points(&self, axes: Vec<usize>, positions: Vec<Vec<u64>>) -> PyResult<Lazy> {
+        let out = lookup::points(&self.array, &axes, positions).map_err(outside)?;
+        Ok(self.with(out.with_attributes(self.array.attributes().clone())))
     }
 
     fn __repr__(&self) -> String {

@@ -5,7 +5,7 @@ use crate::errors::Failure;
 use crate::memory::{Held, fresh};
 use crate::run::{Settings, Swept, held};
 use chunkwise::executor::RunOptions;
-use chunkwise::plan::Codec;
+use chunkwise::plan::{Codec, CodecMetadata};
 use chunkwise::storage::{ArrayIo, ArrayMeta, Elements, Location, Stores, open_array};
 use chunkwise::types::{AxisChunks, Region, volume};
 use chunkwise::{Array, Error, Request};
@@ -47,6 +47,18 @@ fn check(meta: &ArrayMeta, region: &Region, url: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// The codecs of the chunks, if each is an object of its own that holds elements as they are in memory.
+fn codecs(meta: &ArrayMeta) -> Option<Vec<CodecMetadata>> {
+    let plain = meta.zarr_format == 3 && meta.inner_chunk.is_none() && meta.stored_dtype().0 == meta.dtype.name();
+    plain.then(|| serde_json::from_value(meta.metadata.get("codecs")?.clone()).ok()).flatten()
+}
+
+/// True if the chunks of one array could be those of another.
+fn interchangeable(a: &ArrayMeta, b: &ArrayMeta) -> bool {
+    let codecs = codecs(a);
+    codecs.is_some() && codecs == self::codecs(b) && a.dtype == b.dtype && a.grid.stored_shape() == b.grid.stored_shape()
+}
+
 /// Computes arrays in one run into regions of Zarr arrays that exist.
 #[pyfunction]
 #[pyo3(signature = (outputs, settings, watch = None))]
@@ -80,12 +92,17 @@ fn stored(
             targets.push(Target { array, location, meta, region, beside: fresh(folder.as_str(), "store")? });
         }
         let session = settings.session()?;
-        let request = |t: &Target| -> Result<Request, Error> {
-            let chunks = t.meta.grid.0.iter().map(|c| c.max().max(1)).collect();
-            let base = session.request(t.beside.as_str(), &t.array)?;
-            Ok(Request { chunks: Some(chunks), join: false, codec: Codec::None, attributes: serde_json::Map::new(), ..base })
+        let plan = |encoded: bool| -> Result<_, Error> {
+            let request = |t: &Target| -> Result<Request, Error> {
+                let chunks = t.meta.grid.0.iter().map(|c| c.max().max(1)).collect();
+                let base = session.request(t.beside.as_str(), &t.array)?;
+                let codec = codecs(&t.meta).filter(|_| encoded).map_or(Codec::None, Codec::Codecs);
+                Ok(Request { chunks: Some(chunks), join: false, codec, attributes: serde_json::Map::new(), ..base })
+            };
+            session.plan(&targets.iter().map(request).collect::<Result<Vec<_>, _>>()?)
         };
-        let plan = session.plan(&targets.iter().map(request).collect::<Result<Vec<_>, _>>()?)?;
+        // Chunks that are encoded as in the target need only be moved there. Codecs that the engine does not write are left to the copy.
+        let plan = plan(true).or_else(|_| plan(false))?;
         let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
         let places = targets.iter().map(|t| t.beside.clone()).chain([run_dir]).collect();
         let swept = Swept { stores: settings.stores().clone(), places };
@@ -99,7 +116,7 @@ fn stored(
     Ok(())
 }
 
-/// Writes the computed chunks as the target stores them.
+/// Moves the computed chunks to the target, or writes them as it stores them.
 fn copied(py: Python<'_>, stores: &Stores, t: &Target) -> Result<(), Failure> {
     if volume(&t.region.shape) == 0 {
         return Ok(());
@@ -108,9 +125,15 @@ fn copied(py: Python<'_>, stores: &Stores, t: &Target) -> Result<(), Failure> {
     let from = ArrayIo::new(stores, &t.beside, &meta).map_err(Error::from)?;
     let to = ArrayIo::new(stores, &t.location, &t.meta).map_err(Error::from)?;
     let mut values = Vec::new();
+    let first = t.meta.grid.touched(&t.region).start;
+    let moves = interchangeable(&meta, &t.meta);
     for index in t.meta.grid.touched(&t.region).indices() {
         py.check_signals()?;
         py.detach(|| -> Result<(), Error> {
+            let own: Vec<u64> = index.iter().zip(&first).map(|(i, first)| i - first).collect();
+            if moves && to.store().take(&to.chunk_key(&index), from.store(), &from.chunk_key(&own))? {
+                return Ok(());
+            }
             let chunk = t.meta.grid.region(&index);
             let start: Vec<u64> = chunk.start.iter().zip(&t.region.start).map(|(a, b)| a - b).collect();
             values.resize((volume(&chunk.shape) * t.meta.dtype.size()) as usize, 0);

@@ -163,6 +163,16 @@ pub(crate) fn write(path: &Path, data: &[u8]) -> Result<()> {
     written
 }
 
+/// Gives a file another place. False if it stays where it is.
+pub(crate) fn take(source: &Path, path: &Path) -> bool {
+    match std::fs::rename(source, path) {
+        Err(e) if e.kind() == ErrorKind::NotFound && source.exists() => {
+            path.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) && std::fs::rename(source, path).is_ok()
+        }
+        other => other.is_ok(),
+    }
+}
+
 /// The time by the clock of a file's filesystem, which may be on another machine.
 pub(crate) fn clock(path: &Path) -> Result<SystemTime> {
     let probe = staging(path);

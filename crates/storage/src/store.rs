@@ -299,6 +299,20 @@ impl Store {
         Ok(())
     }
 
+    /// Moves an object of another folder here, whole or not at all, without a copy of its bytes. False, and nothing has changed, if there is no such
+    /// object, or if the two folders are not in one filesystem of this machine.
+    pub fn take(&self, key: &str, from: &Store, from_key: &str) -> Result<bool, StorageError> {
+        self.check_full("write", key)?;
+        self.key(key)?;
+        from.key(from_key)?;
+        let (Some(source), Some(path)) = (from.file(from_key), self.file(key)) else { return Ok(false) };
+        if self.memory.is_some() || from.memory.is_some() || !local::take(&source, &path) {
+            return Ok(false);
+        }
+        self.count(Count::Puts, 1);
+        Ok(true)
+    }
+
     /// The folder of a key, if it is on this machine and does not exist yet. Files that are written into it appear together.
     pub(crate) fn folder(&self, key: &str) -> Result<Option<Folder>, StorageError> {
         self.key(key)?;
