@@ -170,6 +170,7 @@ fn of_planner(e: &PlannerError) -> Facts {
         PlannerError::Request { url, .. } => Facts::new("output", "refused").at("url", url.as_str()),
         PlannerError::Labels(c) => Facts::new("labels", "refused").at("url", c.group.as_str()).at("dim", c.dim.as_str()),
         PlannerError::Time { pass, .. } => Facts::new("planning_time", "refused").at("pass", *pass),
+        PlannerError::Tasks { .. } => Facts::new("tasks", "refused"),
         PlannerError::Internal(_) => Facts::new("bug", "permanent"),
     }
 }

@@ -34,4 +34,4 @@ pub use format::{
 pub use labels::{CoordinateValues, MAX_BYTES, PlanCoordinate, PlanGroup};
 pub use note::Note;
 pub use v2::{Order, V2};
-pub use validate::MAX_WORKERS;
+pub use validate::{MAX_TASKS, MAX_WORKERS};

@@ -9,7 +9,7 @@ const MAX_STEPS: usize = 100_000;
 /// Pieces of a stream.
 const MAX_STREAM: u64 = 1 << 24;
 /// Tasks of all stages together: a run keeps a bit for each.
-const MAX_TASKS: u64 = 1 << 30;
+pub const MAX_TASKS: u64 = 1 << 30;
 /// Workers of a plan, at most: threads.
 pub const MAX_WORKERS: u64 = 4096;
 /// Bytes of a stored chunk.

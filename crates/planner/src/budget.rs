@@ -38,7 +38,8 @@ pub(crate) fn within(spec: &PlanSpec, attempt: Attempts<'_>) -> Result<Plan, Pla
     let whole = attempt(budget);
     match &whole {
         Ok(made) if made.need <= budget => return whole.map(|made| made.plan),
-        Ok(_) | Err(PlannerError::Internal(_)) => {}
+        Ok(_) => {}
+        Err(e) if e.invalid() => {}
         Err(_) => return whole.map(|made| made.plan),
     }
     let mut search = Search { spec, attempt, least: None };
@@ -68,7 +69,7 @@ impl Search<'_> {
         let made = match (self.attempt)(rung) {
             Ok(made) if made.need <= self.spec.task_budget() => return Ok(Some(made.plan)),
             Ok(made) => made,
-            Err(PlannerError::Internal(_)) => return Ok(None),
+            Err(e) if e.invalid() => return Ok(None),
             // The advice may not be the best one then, but it is right.
             Err(PlannerError::Time { .. }) if self.least.is_some() => return Ok(None),
             Err(e) => return Err(e),
@@ -103,7 +104,8 @@ impl Search<'_> {
             match (self.attempt)(more) {
                 Ok(found) if found.need <= budget => return Ok(found.plan),
                 Ok(found) if found.need <= more => (high, made) = (middle, found),
-                Ok(_) | Err(PlannerError::Internal(_)) => low = middle,
+                Ok(_) => low = middle,
+                Err(e) if e.invalid() => low = middle,
                 Err(_) => break,
             }
         }

@@ -50,9 +50,27 @@ pub enum PlannerError {
         /// The longest time.
         limit: Duration,
     },
+    /// No run can have so many tasks.
+    #[error(
+        "the plan has {tasks} tasks, and a run can have {most}: the array is too large for its chunks; compute a part of it, or write larger chunks, such as with \
+        rechunk()"
+    )]
+    Tasks {
+        /// The tasks of all stages.
+        tasks: u64,
+        /// The most that a run can have.
+        most: u64,
+    },
     /// The planner made a plan that is not valid: a bug.
     #[error("the planner made a plan that is not valid, which is a bug: {0}")]
     Internal(String),
+}
+
+impl PlannerError {
+    /// True if there is a plan that cannot be run. With another budget it may be another plan.
+    pub(crate) fn invalid(&self) -> bool {
+        matches!(self, PlannerError::Internal(_) | PlannerError::Tasks { .. })
+    }
 }
 
 /// Two outputs that cannot be in one group.

@@ -36,7 +36,7 @@ mod tests;
 mod watch;
 
 use chunkwise_ops::Array;
-use chunkwise_plan::{ChunkKeys, Codec, FORMAT, Plan, PlanSpec, ShardIndex, StoredDType};
+use chunkwise_plan::{ChunkKeys, Codec, FORMAT, MAX_TASKS, Plan, PlanSpec, ShardIndex, StoredDType};
 use chunkwise_types::Scalar;
 pub use error::{LabelConflict, PlannerError};
 pub use watch::TimeLimit;
@@ -140,6 +140,10 @@ fn passes(
         after(name, &draft);
     }
     let plan = Plan { format: FORMAT.into(), spec: draft.spec, arrays: draft.arrays, stages: draft.stages, groups: Vec::new() };
+    let tasks = plan.stages.iter().fold(0u64, |n, s| n.saturating_add(s.tasks()));
+    if tasks > MAX_TASKS {
+        return Err(PlannerError::Tasks { tasks, most: MAX_TASKS });
+    }
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;
     let need = plan.stages.iter().map(|s| s.projected_mem).max().unwrap_or(0);
     Ok(budget::Attempt { plan, need })

@@ -50,6 +50,15 @@ fn a_fold_with_something_element_wise_after_it_is_planned_and_stays_one_stage() 
 }
 
 #[test]
+fn more_tasks_than_a_run_can_have_are_no_bug() {
+    let x = declared("x", DType::Int16, &[7, 1 << 53], &[4, 6], Stored::Raw);
+    let half = elementwise(ElementOp::Multiply, &[(&x).into(), Scalar::Float(0.5).into()]).unwrap();
+    let error = planned(&request(half, None), 500_000_000, 2).unwrap_err();
+    assert!(matches!(error, PlannerError::Tasks { .. }), "{error}");
+    assert!(error.to_string().contains("the array is too large for its chunks"), "{error}");
+}
+
+#[test]
 fn a_fold_that_all_tasks_need_is_still_stored() {
     let x = declared("x", DType::Float64, &[70, 130, 330], &[20, 30, 160], Stored::Raw);
     let mean = reduce::mean(&x, None, false).unwrap();
@@ -96,10 +105,10 @@ proptest! {
 
     #[test]
     fn every_program_is_planned_or_refused(case in cases(6), allowed in 200..4000u64) {
-        // Internal errors are loops whose measure did not fall; so many tasks that no plan may have them are something else.
+        // Internal errors are loops whose measure did not fall.
         match planned(&case.request(), allowed * 1_000_000, case.workers) {
             Ok(_) | Err(PlannerError::Memory { .. }) => {}
-            Err(PlannerError::Internal(text)) if text.contains("tasks are more than") => {}
+            Err(PlannerError::Tasks { .. }) => {}
             Err(e) => prop_assert!(false, "{e}"),
         }
     }
