@@ -25,9 +25,9 @@ WHY = {
     "test_two_drivers_at_once": {e: "before there are workers" for e in ("command", "slurm", "aws-batch", "dask", "ray")},
     "test_a_worker_that_is_killed": {"threads": "the driver is the worker"},
     "test_a_driver_kills_a_worker_for_its_memory": {"threads": "the driver is the worker"}
-    | {e: "up to the engine" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")}
-    | {e: "a row above" for e in ("dask", "ray")},
-    "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "up to the command: it sees signal 9"},
+    | {e: "up to the engine" for e in ("command", "slurm", "kubernetes", "aws-batch", "lambda")},
+    "test_a_worker_that_is_killed_for_memory": {"threads": "the driver is the worker", "command": "up to the command: it sees signal 9"}
+    | {e: "a row below" for e in ("dask", "ray")},
     "test_a_worker_without_network": {"threads": "the driver is the worker", "processes": "the driver's network is theirs"},
     "test_workers_whose_image_does_not_come": {e: "no image" for e in EXECUTORS if e not in ("kubernetes", "aws-batch")} | {"lambda": "no image"},
     "test_workers_that_do_not_start": {"threads": "no workers", "kubernetes": "the image, below", "aws-batch": "the image, below"},

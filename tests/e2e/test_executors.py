@@ -164,7 +164,8 @@ def test_a_worker_that_is_killed(tmp_path, on, remote, single, executor):
     clean(tmp_path, single)
 
 
-@pytest.mark.parametrize("executor", ["processes", *ENGINES])
+# Clusters have a test of their own: see below.
+@pytest.mark.parametrize("executor", ["processes", *(engine for engine in ENGINES if engine not in CLUSTERS)])
 def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     """The kernel kills a worker for its memory: the message says so, with the projection; the task is tried once more, alone; with more memory the run goes on."""
     args, env = on(executor)
@@ -187,11 +188,11 @@ def test_a_worker_that_is_killed_for_memory(tmp_path, on, request, executor):
     assert got == files(tmp_path / "out.zarr")
 
 
-@pytest.mark.parametrize("executor", ["processes"])
+@pytest.mark.parametrize("executor", ["processes", *CLUSTERS])
 def test_a_driver_kills_a_worker_for_its_memory(tmp_path, on, remote, single, executor):
-    """No cgroup can be made, and a worker uses too much memory: the driver kills it and says so; with more memory the run goes on."""
+    """No cgroup can be made, and a worker uses too much memory: the driver, or what runs beside it on its node, kills it and says so; with more memory the run goes on."""
     args, env = on(executor)
-    args, env = [*args, "--executor-option", "memory_limit=watch"], {**env, **remote.env}
+    args, env = [*args, *(["--executor-option", "memory_limit=watch"] if executor == "processes" else [])], {**env, **remote.env}
     path = remote.prepare(tmp_path, single=True)
     # Workers wait, so that the driver has time to look at them.
     remote.hang()
