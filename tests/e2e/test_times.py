@@ -78,13 +78,21 @@ def test_what_times_do_not_mean_is_refused(tmp_path, expr):
 @pytest.mark.parametrize("expr", [
     "sum(t)", "nansum(t)", "prod(t)", "var(t)", "std(t)", 'groupby_sum(t, "time.month")', 'groupby_std(t, "time.month")', 'resample_sum(t, time="1M")',
     "moving_sum(t, time=3)", "convolve(t, [1, 2])", "matmul(t, t)", "t @ t", "vecdot(t, t)", "tensordot(t, t, axes=1)", "outer(t, t)",
-    'einsum("i,i->", t, t)',
+    'einsum("i,i->", t, t)', "cumulative_sum(t)", "cumulative_prod(t)", "isclose(t, t)",
 ])  # fmt: skip
 def test_sums_of_times_are_refused(tmp_path, expr):
     """As in NumPy and xarray: what is added up or multiplied is no time, and nothing else."""
     winds(tmp_path)
     (tmp_path / "p.yaml").write_text(f"inputs: {{t: in.zarr/time}}\noutputs:\n  out.zarr/r: '{expr}'\n")
     chunkwise("plan", tmp_path / "p.yaml").failed("days since 1990-01-01", "has no meaning", "decode_cf", "p.yaml:3:")
+
+
+@pytest.mark.parametrize("name", ["ffill", "bfill"])
+def test_missing_times_are_not_known(tmp_path, name):
+    """They are numbers like others, which stayed as they were."""
+    winds(tmp_path)
+    (tmp_path / "p.yaml").write_text(f"inputs: {{t: in.zarr/time}}\noutputs:\n  out.zarr/r: '{name}(t)'\n")
+    chunkwise("plan", tmp_path / "p.yaml").failed(f"{name}() does not know which times are missing")
 
 
 @pytest.mark.parametrize("calendar", ["proleptic_gregorian", "noleap"])

@@ -913,7 +913,7 @@ impl Expr {
         Expr::call("cumulative_max", [self.into()], [("axis", self.dim(axis))])
     }
 
-    /// NaN replaced by the last element before it that is not NaN.
+    /// NaN replaced by the last element before it that is not NaN. Integers stay as they are, and times are refused.
     ///
     /// As `ffill(x, axis=None)` of the expression language.
     pub fn ffill(&self, axis: &str) -> Expr {

@@ -44,6 +44,13 @@ fn filling(name: &'static str, backwards: bool, text: &'static str) -> Operation
     let parameters = [x(), Parameter::or("axis", Kind::Axis, Default::None)];
     Operation::new(name, &CUMULATIVE, text, parameters, move |c| {
         let x = c.array("x")?;
+        // They are whole numbers, of which none is known to stand for nothing.
+        if x.is_time() {
+            return fail(format!(
+                "{}() does not know which times are missing: a time is a whole number, and no number marks a missing one",
+                c.operation.name
+            ));
+        }
         Ok(fill(&x, along(c, &x)?, backwards)?)
     })
     .attributes(Attributes::Quantity)
@@ -109,7 +116,7 @@ float64 (time: 6, lat: 2) [[20, 10], [22, 11], [22, 13], [25, 14], [25, 17], [26
             "ffill",
             false,
             r#"
-NaN replaced by the last element before it that is not NaN.
+NaN replaced by the last element before it that is not NaN. Integers stay as they are, and times are refused.
 
 >>> ffill(w)
 float64 (4) [1, 1, 4, inf]

@@ -52,6 +52,7 @@ bool () True
             Ok(isclose(&given("x")?, &given("y")?, number("rtol")?, number("atol")?, c.flag("equal_nan")?)?)
         },
     )
+    .no_times("a tolerance without a unit")
 }
 
 /// `where(condition, x, y)`.
