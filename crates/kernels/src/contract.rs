@@ -541,10 +541,6 @@ impl Foldable for Contract {
         self.window(at.inputs, region)
     }
 
-    fn skips(&self, _: &Region, _: &Window) -> bool {
-        false
-    }
-
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         self.start(at.inputs, at.output, region)
     }

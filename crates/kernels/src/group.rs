@@ -409,11 +409,6 @@ impl Foldable for Group<'_> {
         vec![window(self.labels, first, count)]
     }
 
-    fn skips(&self, region: &Region, window: &Window) -> bool {
-        let (first, count) = self.of(region);
-        window_inside(self.labels, first, count, window[0]).1 == 0
-    }
-
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         start(&self.function, self.axis, self.labels, at.inputs, at.output, region)
     }

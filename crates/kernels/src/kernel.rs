@@ -238,11 +238,6 @@ impl Node<'_> {
         self.ask_fold(Vec::new(), |fold, at| fold.window(at, region))
     }
 
-    /// True if a window holds nothing for a region of the output: a fold may leave it out.
-    pub fn skips(&self, region: &Region, window: &Window) -> bool {
-        self.ask_fold(false, |fold, _| fold.skips(region, window))
-    }
-
     /// The regions of the inputs that a (non-empty) region of the output needs; for a foldable kernel, those of one window.
     ///
     /// Monotone: the demand of a part of the region (or window) lies, region by region, inside the demand of the whole.

@@ -218,9 +218,6 @@ pub(crate) trait Foldable {
     /// The ranges of the contracted indices that a region of the output needs.
     fn window(&self, at: Types<'_>, region: &Region) -> Window;
 
-    /// True if a window holds nothing for a region of the output: a fold may leave it out.
-    fn skips(&self, region: &Region, window: &Window) -> bool;
-
     /// An accumulator for a region of the output.
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError>;
 

@@ -155,10 +155,6 @@ impl Foldable for Lookup {
         vec![(0, at.inputs[0].shape[self.axis])]
     }
 
-    fn skips(&self, _: &Region, _: &Window) -> bool {
-        false
-    }
-
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         fn of<T: BlockElement>(axis: usize, len: u64, region: &Region) -> Box<dyn Fold> {
             let out = vec![T::default(); region.volume() as usize];

@@ -172,10 +172,6 @@ impl Foldable for Points {
         self.of(region).map(hull).collect()
     }
 
-    fn skips(&self, region: &Region, window: &Window) -> bool {
-        self.inside(region, window).is_empty()
-    }
-
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         fn of<T: BlockElement>(points: Points, region: Region) -> Box<dyn Fold> {
             let out = vec![T::default(); region.volume() as usize];

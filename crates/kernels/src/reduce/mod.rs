@@ -410,10 +410,6 @@ impl Foldable for Reduce<'_> {
         window(at.inputs, self.axes, self.segments, region)
     }
 
-    fn skips(&self, _: &Region, _: &Window) -> bool {
-        false
-    }
-
     fn start(&self, at: Types<'_>, region: &Region) -> Result<Box<dyn Fold>, KernelError> {
         start(&self.function, self.axes, self.segments, at.inputs, at.output, region)
     }
