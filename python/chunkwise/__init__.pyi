@@ -507,7 +507,7 @@ def cumulative_max(x: _Operand, axis: _Axis | None = None) -> Array:
     """The greatest of the elements so far. NaN stays NaN."""
 
 def ffill(x: _Operand, axis: _Axis | None = None) -> Array:
-    """NaN replaced by the last element before it that is not NaN."""
+    """NaN replaced by the last element before it that is not NaN. Integers stay as they are, and times are refused."""
 
 def bfill(x: _Operand, axis: _Axis | None = None) -> Array:
     """NaN replaced by the next element after it that is not NaN."""

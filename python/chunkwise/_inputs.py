@@ -80,7 +80,7 @@ def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spe
     from ._errors import MemoryLimitError
 
     used = current(spec)
-    allowed = used.allowed_mem if isinstance(used.allowed_mem, int) else _chunkwise.parse_bytes(used.allowed_mem or "2GB")
+    allowed = used._allowed_bytes()
     dtype = np.dtype(name)
     nbytes = prod(shape) * dtype.itemsize
     if not isinstance(x, np.ndarray) and nbytes > allowed // 4:

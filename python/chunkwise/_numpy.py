@@ -68,7 +68,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if method == "accumulate":
         from ._cumulative import ACCUMULATED, accumulated
 
-        if ufunc.__name__ in ACCUMULATED and kwargs.get("out") is None:
+        if ufunc.__name__ in ACCUMULATED:
             return accumulated(ACCUMULATED[ufunc.__name__], inputs[0], kwargs.get("axis", 0), kwargs.get("dtype"))
     dtype = kwargs.pop("dtype", None)
     kwargs = {k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")}

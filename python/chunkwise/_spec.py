@@ -41,14 +41,17 @@ class Spec:
     executor_options: Mapping[str, object] = field(default_factory=dict)
     storage: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def _settings(self) -> _chunkwise.Settings:
+    def _allowed_bytes(self) -> int:
         memory = self.allowed_mem if self.allowed_mem is not None else 2_000_000_000
+        return memory if isinstance(memory, int) else _chunkwise.parse_bytes(memory)
+
+    def _settings(self) -> _chunkwise.Settings:
         given = _at_cluster(self.executor_options) if self.executor in CLUSTERS else self.executor_options
         options = {name: _option(value) for name, value in given.items()}
         if self.executor in PROGRAMS and "program" not in options:
             options["program"] = _command()
         return _chunkwise.Settings(
-            memory if isinstance(memory, int) else _chunkwise.parse_bytes(memory),
+            self._allowed_bytes(),
             self.workers or _chunkwise.default_workers(),
             self._work_dir(),
             self.executor or "threads",

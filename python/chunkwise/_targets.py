@@ -7,9 +7,9 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
-from . import _chunkwise
 from ._array import Array
 from ._inputs import from_zarr
 from ._run import store
@@ -21,12 +21,9 @@ PART = 64_000_000
 
 def _parts(shape: Sequence[int], chunks: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
     """Regions of an array that are whole chunks, and together about so many elements each."""
-    sides = [max(c, 1) for c in chunks]
+    sides = [min(max(c, 1), max(n, 1)) for c, n in zip(chunks, shape)]
     for axis in reversed(range(len(shape))):
-        others = 1
-        for a, side in enumerate(sides):
-            others *= min(side, max(shape[a], 1)) if a != axis else 1
-        sides[axis] *= max(most // max(others * sides[axis], 1), 1)
+        sides[axis] = min(sides[axis] * max(most // prod(sides), 1), max(shape[axis], 1))
     starts = [range(0, n, side) for n, side in zip(shape, sides)]
     return (tuple(slice(k, min(k + side, n)) for k, side, n in zip(at, sides, shape)) for at in product(*starts))
 
@@ -41,8 +38,7 @@ def store_elsewhere(sources: Sequence[Array], targets: Sequence[Any], regions: A
     work = used._work_dir().rstrip("/")
     folder = f"{tempfile.gettempdir() if '://' in work else work}/targets/{uuid.uuid4().hex}"
     spans = [regions] * len(sources) if regions is None or isinstance(regions, tuple) else list(regions)
-    allowed = used.allowed_mem if isinstance(used.allowed_mem, int) else _chunkwise.parse_bytes(used.allowed_mem or "2GB")
-    most = min(PART, max(allowed // 8, 1))
+    most = min(PART, max(used._allowed_bytes() // 8, 1))
     urls = [f"{folder}/{k}.zarr" for k in range(len(sources))]
     try:
         store(list(sources), urls, spec=spec)
