@@ -32,8 +32,9 @@ TARGETS: dict[str, dict[str, Any]] = {
 def test_a_target(name: str, region: Any, tmp_path: Path) -> None:
     options = TARGETS[name]
     values = np.random.default_rng(0).normal(size=(45, 30) if region is None else (20, 14))
-    # A chunk that holds the fill value only.
+    # Chunks that hold the fill value only: the target's, and that of the array in between.
     values[:10, :8] = options.get("fill_value", 0.0)
+    values[10:, :8] = 0.0
     target = zarr.create_array(tmp_path / "x.zarr", shape=(45, 30), chunks=(10, 8), **{"dtype": "float64", **options})
     target[...] = 7.0
     work = tmp_path / "work"

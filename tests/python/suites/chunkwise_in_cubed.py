@@ -69,4 +69,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.nodeid.split("[")[0]
         for reason, tests in OTHER.items():
             if any(name.endswith(f"::{test}") for test in tests):
-                item.add_marker(pytest.mark.xfail(reason=reason))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
