@@ -24,9 +24,10 @@ def least_squares(lhs: Any, rhs: Array, rcond: float | None = None, skipna: bool
     from xarray.core import nputils
 
     (n, k), sizes = lhs.shape, np.linalg.svd(lhs, compute_uv=False)
-    rank = int((sizes > sizes[0] * (np.finfo(lhs.dtype).eps * max(n, k) if rcond is None else rcond)).sum())
+    rcond = np.finfo(lhs.dtype).eps * max(n, k) if rcond is None else rcond
+    rank = int((sizes > sizes[0] * rcond).sum())
     nputils.warn_on_deficient_rank(rank, k)
-    inverse = np.linalg.pinv(lhs, rcond=np.finfo(lhs.dtype).eps * max(n, k) if rcond is None else rcond)
+    inverse = np.linalg.pinv(lhs, rcond=rcond)
     rhs = rhs.astype(np.result_type(lhs.dtype, rhs.dtype))
     found = call("tensordot", inverse, rhs, axes=[[1], [0]])
     if rank < k or n <= k:
