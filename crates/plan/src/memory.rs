@@ -9,10 +9,10 @@ use crate::access::{chunk_bytes, cursor, encoded, holes, is_raw, reading_of, str
 use crate::bands::Bands;
 use crate::demand::{Demands, Regions, merge};
 pub use crate::demand::{bytes_of, read_bytes};
-use crate::schedule::{Pass, Schedule};
+use crate::schedule::{Pass, Phase, Schedule};
 use crate::units::{Unit, is_known};
 use crate::{PlanArray, PlanSpec, Program, Stage, StageOutput};
-use chunkwise_kernels::Node;
+use chunkwise_kernels::{Node, Window};
 use chunkwise_types::Region;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,20 @@ const ROUNDED: u64 = 16 << 20;
 
 /// The need of the task that writes these regions.
 pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
-    let mut need = exact(arrays, stage, regions);
+    need_of(arrays, stage, regions, if is_irregular(&stage.program) { MAX_WINDOWS } else { 0 })
+}
+
+/// Windows of one task that are compared, where they may be unlike each other.
+const MAX_WINDOWS: usize = 4096;
+
+/// True if what a kernel demands follows lists of indices or labels, which say nothing about what is next to them.
+fn is_irregular(program: &Program) -> bool {
+    program.steps.iter().any(|s| s.kernel.as_ref().is_some_and(|kernel| kernel.traits().irregular))
+}
+
+/// As [`need`]; up to `compared` windows of a fold are compared to find those that demand most.
+fn need_of(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region], compared: usize) -> Need {
+    let mut need = exact(arrays, stage, regions, compared);
     if need.total >= ROUNDED {
         let folds = stage.program.steps.iter().filter(|s| s.stream.is_some()).count();
         // One block for each leaf, fold and output, and those for reading and writing a chunk.
@@ -212,7 +225,23 @@ pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Regi
     need
 }
 
-fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
+/// The windows of a phase that may demand most.
+fn largest_windows(program: &Program, schedule: &Schedule, phase: &Phase, compared: usize) -> Vec<Window> {
+    let n = phase.windows.len();
+    // Largest windows of a regular cut sit at either end or inside: first, second, middle and last are all shapes.
+    let mut numbers = vec![0, 1, n / 2, n.saturating_sub(1)];
+    if compared > 0 && n > numbers.len() {
+        let size = |i: usize| Some((schedule.window_bytes(program, phase, &phase.windows.get(i)?), i));
+        let mut sizes: Vec<(u64, usize)> = (0..n).step_by(n.div_ceil(compared)).filter_map(size).collect();
+        sizes.sort_unstable_by_key(|&(bytes, i)| (std::cmp::Reverse(bytes), i));
+        numbers.extend(sizes.iter().take(2).map(|&(_, i)| i));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().filter_map(|i| phase.windows.get(i)).collect()
+}
+
+fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region], compared: usize) -> Need {
     let program = &stage.program;
     let schedule = Schedule::new(stage, regions);
     let mut worst = Need::default();
@@ -234,9 +263,7 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
                 Some(node.accumulator(region).saturating_add(node.fold_scratch(&demanded)))
             })
             .fold(0, u64::saturating_add);
-        let n = phase.windows.len();
-        // Largest windows sit at either end or inside: first, second, middle and last are all shapes of a regular cut.
-        for window in [0, 1, n / 2, n.saturating_sub(1)].into_iter().filter_map(|w| phase.windows.get(w)) {
+        for window in largest_windows(program, &schedule, phase, compared) {
             let pass = schedule.step_pass(program, phase, &window);
             let (leaves, reading, tile) = pass_need(arrays, program, &schedule, &pass, &whole(&pass), &whole(&pass));
             let total = [leaves, reading.max(tile), held, acc, SLACK].iter().fold(0u64, |a, b| a.saturating_add(*b));
@@ -283,6 +310,9 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
     worst
 }
 
+/// Windows of all tasks of a stage that are compared, where they may be unlike each other.
+const PROBES: usize = 1 << 14;
+
 /// The positions on one axis at which a task may be unlike the others.
 fn candidates(n: u64, all: bool) -> Vec<u64> {
     let limit = if all { 4096 } else { 12 };
@@ -305,13 +335,17 @@ pub fn worst_need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Need {
     if chunkwise_types::volume(&counts) == 0 {
         return Need { total: SLACK, ..Need::default() };
     }
-    let irregular = stage.program.steps.iter().any(|s| s.kernel.as_ref().is_some_and(|kernel| kernel.traits().irregular));
-    let at = |index: &[u64]| need(arrays, stage, &stage.task_regions(chunkwise_types::ravel(index, &counts)));
+    let irregular = is_irregular(&stage.program);
+    let tried: Vec<Vec<u64>> = counts.iter().map(|&n| candidates(n, irregular)).collect();
+    // Many tasks make up for few windows of each.
+    let few = || (PROBES / tried.iter().map(Vec::len).sum::<usize>().max(1)).clamp(8, MAX_WINDOWS);
+    let compared = if irregular { few() } else { 0 };
+    let at = |index: &[u64]| need_of(arrays, stage, &stage.task_regions(chunkwise_types::ravel(index, &counts)), compared);
     let mut best = vec![0u64; counts.len()];
     let mut worst = at(&best);
     for axis in 0..counts.len() {
         let mut index = best.clone();
-        for i in candidates(counts[axis], irregular) {
+        for &i in &tried[axis] {
             index[axis] = i;
             let found = at(&index);
             if found.total > worst.total {
@@ -400,12 +434,45 @@ mod tests {
             let out = serde_json::from_value(json!({"role": "output", "url": "file:///out", "dtype": "float64", "shape": [], "grid": []}));
             let read = reading(&small);
             let arrays = [("small", small), ("large", large), ("out", out.unwrap())].map(|(name, array)| (name.to_owned(), array));
-            (read, exact(&BTreeMap::from(arrays), &serde_json::from_value(stage).unwrap(), &[Region::full(&[])]).reading)
+            (read, exact(&BTreeMap::from(arrays), &serde_json::from_value(stage).unwrap(), &[Region::full(&[])], 0).reading)
         };
         let (read, counted) = of(100_000, stored(2_000_000, 2_000_000, json!("raw")));
         assert!(read > 0 && counted >= read, "{counted} B for {read} B");
         // Large buffers are given back to the system.
         let given_back = stored(8_000_000, 1_000_000, whole.clone());
         assert_eq!(holes(&given_back, reading(&given_back)), 0);
+    }
+
+    /// The members of a group are scattered over the axis, but for one window that is full of them.
+    #[test]
+    fn the_window_with_most_members_of_a_group_is_found() {
+        let (rows, columns, window) = (1000, 500, 50);
+        let mut labels = vec![-1i64; rows];
+        for (group, first) in [(0, 700), (1, 300)] {
+            labels[first..first + window].fill(group);
+            labels[group as usize] = group;
+            labels[rows - 1 - group as usize] = group;
+        }
+        let grid = |lens: [usize; 2], sizes: [usize; 2]| json!([{"regular": {"len": lens[0], "size": sizes[0]}}, {"regular": {"len": lens[1], "size": sizes[1]}}]);
+        let ty = |shape: [usize; 2]| json!({"dtype": "float64", "shape": shape});
+        let input = array(json!({"role": "input", "shape": [rows, columns], "grid": grid([rows, columns], [window, columns]),
+                                 "access": {"whole": {"in_place": false, "scratch": 0}}}));
+        let output = array(json!({"shape": [2, columns], "grid": grid([2, columns], [1, columns])}));
+        let steps = json!([
+            {"read": "x", "type": ty([rows, columns])},
+            {"kernel": {"group": {"function": "sum", "axis": 0, "labels": labels, "groups": 2}}, "inputs": [0], "type": ty([2, columns]),
+             "stream": [{"regular": {"len": rows, "size": window}}]},
+        ]);
+        let stage: Stage =
+            serde_json::from_value(json!({"name": "y", "kind": "blockwise", "program": {"steps": steps}, "projected_mem": 0,
+            "outputs": [{"step": 1, "array": "y", "tasks": grid([2, columns], [1, columns])}],
+            "cost": {"bytes_read": 0, "bytes_written": 0, "gets": 0, "puts": 0}}))
+            .unwrap();
+        let arrays = BTreeMap::from([("x".to_owned(), input), ("y".to_owned(), output)]);
+        let full = (window * columns * 8) as u64;
+        for task in 0..2 {
+            assert_eq!(need(&arrays, &stage, &stage.task_regions(task)).leaves, full);
+        }
+        assert_eq!(worst_need(&arrays, &stage).leaves, full);
     }
 }

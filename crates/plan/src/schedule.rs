@@ -10,7 +10,7 @@
 //! Steps are cut where the stored chunks are, so a chunk is decoded once; tiles are cut to fit the L2 cache, so a chain of
 //! kernels passes over memory once and its temporaries are small.
 
-use crate::demand::{Demands, demands};
+use crate::demand::{Demands, bytes_of, demands};
 use crate::units::Units;
 use crate::windows::Windows;
 use crate::{Program, Stage};
@@ -245,8 +245,8 @@ impl Schedule {
         Schedule { phases: phases.into_iter().map(|(_, p)| p).collect(), outputs, types }
     }
 
-    /// The evaluation of one step of a phase.
-    pub fn step_pass(&self, program: &Program, phase: &Phase, window: &Window) -> Pass {
+    /// What the folds of a phase take in one window.
+    fn wanted(&self, program: &Program, phase: &Phase, window: &Window) -> Vec<(usize, Region)> {
         let mut wants: Vec<(usize, Region)> = Vec::new();
         for (k, region) in &phase.folds {
             let step = &program.steps[*k];
@@ -255,6 +255,18 @@ impl Schedule {
                 wants.extend(node.demand(region, Some(window)).into_iter().map(|d| (step.inputs[d.input], d.region)));
             }
         }
+        wants
+    }
+
+    /// Bytes of everything that one window of a phase demands, to compare windows by.
+    pub fn window_bytes(&self, program: &Program, phase: &Phase, window: &Window) -> u64 {
+        let needs = demands(program, &self.types, &self.wanted(program, phase, window));
+        (0..needs.len()).map(|k| bytes_of(program, k, &needs[k])).fold(0, u64::saturating_add)
+    }
+
+    /// The evaluation of one step of a phase.
+    pub fn step_pass(&self, program: &Program, phase: &Phase, window: &Window) -> Pass {
+        let wants = self.wanted(program, phase, window);
         let same = wants.windows(2).all(|w| w[0].1 == w[1].1);
         let contraction = phase.folds.iter().any(|(k, _)| program.steps[*k].inputs.len() > 1);
         let mut reduced = phase.folds.iter().filter_map(|(k, _)| {
