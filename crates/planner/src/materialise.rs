@@ -16,7 +16,7 @@ use crate::stages::{Draft, Root, build, stream};
 use chunkwise_kernels::{ArrayType, Node};
 use chunkwise_plan::demand::{Demands, demands, is_fold};
 use chunkwise_plan::schedule::{Pass, Phase, RECOMPUTE, Schedule};
-use chunkwise_plan::{Program, Step, memory};
+use chunkwise_plan::{Program, Stage, Step, memory};
 use chunkwise_types::{Region, unravel, volume};
 use std::collections::HashSet;
 
@@ -188,6 +188,23 @@ pub(crate) fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Opt
     let node = Node { kernel: step.kernel.as_ref()?, inputs, output: &step.ty };
     node.blocks(&Region::full(&step.ty.shape))?;
     Some(regions.iter().filter(|r| !r.is_empty()).filter_map(|r| node.blocks(r)).fold(0, u64::saturating_add))
+}
+
+/// How many blocks all tasks of a stage make of functions and decompositions, which make a block as a whole wherever a part of it is needed.
+pub(crate) fn blocks_of_tasks(stage: &Stage) -> f64 {
+    let program = &stage.program;
+    let types: Vec<Vec<ArrayType>> = program.steps.iter().map(|s| program.input_types(s)).collect();
+    let makers: Vec<usize> = (0..program.steps.len()).filter(|&k| made(&program.steps[k], &types[k], &[]).is_some()).collect();
+    if makers.is_empty() {
+        return 0.0;
+    }
+    // Tasks at the ends may need less.
+    let schedule = Schedule::new(stage, &stage.task_regions(stage.tasks() / 2));
+    let passes = schedule.phases.iter().flat_map(|phase| sampled(&schedule, program, phase));
+    let blocks = |(pass, times): (Pass, f64)| {
+        makers.iter().map(|&k| made(&program.steps[k], &types[k], &pass.demands[k]).unwrap_or(0) as f64).sum::<f64>() * times
+    };
+    passes.chain([(schedule.output_pass(program), 1.0)]).map(blocks).sum::<f64>() * stage.tasks() as f64
 }
 
 /// True if several of its blocks may be made at once.

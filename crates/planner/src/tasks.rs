@@ -1,6 +1,7 @@
 //! Task regions: unions of stored chunks, as large as one of the tasks that run at once may be.
 
 use crate::cost::{amplification, reads, total};
+use crate::materialise::blocks_of_tasks;
 use crate::stages::Draft;
 use chunkwise_plan::memory::{self, Need};
 use chunkwise_plan::{ArrayRole, Note, PlanArray, Stage};
@@ -133,6 +134,7 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
     let (budget, limit) = (draft.spec.task_budget(), limit(draft, stage));
     let mut need = memory::worst_need(&draft.arrays, stage).total;
     let mut again = amplification(&draft.arrays, stage);
+    let mut blocks = blocks_of_tasks(stage);
     let mut falls = draft.watch.falling("halving chunks");
     while need > limit && falls.goes_on(need) {
         let Some(chunk) = stage.outputs.first().map(|o| o.tasks.max_shape()) else { return };
@@ -143,7 +145,9 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
             let (n, a) = (memory::worst_need(&draft.arrays, stage).total, amplification(&draft.arrays, stage));
             // Among equals the longest axis, so that chunks stay compact.
             let better = best.as_ref().is_none_or(|b| a < b.again * 0.99 || (a < b.again * 1.01 && chunk[axis] > chunk[b.axis]));
-            if n < need && better {
+            // The same blocks for more and more tasks: only if that frees memory.
+            let frees = blocks_of_tasks(stage) <= blocks * 1.01 || (need > budget && n <= need / 10 * 9);
+            if n < need && better && frees {
                 best = Some(Halved { again: a, need: n, axis, stage: stage.clone(), arrays: draft.arrays.clone() });
             }
             (*stage, draft.arrays) = before.clone();
@@ -151,6 +155,7 @@ fn shrink_chunks(draft: &mut Draft, stage: &mut Stage) {
         match best {
             Some(b) if need > budget || b.again <= again * 1.05 => {
                 (again, need, *stage, draft.arrays) = (b.again, b.need, b.stage, b.arrays);
+                blocks = blocks_of_tasks(stage);
             }
             _ => return,
         }
@@ -324,6 +329,7 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
     let raw = raw(draft, stage);
     let (budget, target) = (draft.spec.task_budget(), draft.target());
     let mut need = memory::worst_need(&draft.arrays, stage);
+    let mut blocks = blocks_of_tasks(stage);
     let too_large = |need: &Need| need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes());
     let mut falls = draft.watch.falling("halving steps");
     while too_large(&need) && falls.goes_on(need.total) {
@@ -336,10 +342,12 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
         let smaller = streams.into_iter().find_map(|stream| {
             let next = halved(stage, stream)?;
             let less = memory::worst_need(&draft.arrays, &next);
-            (less.total < need.total).then_some((next, less))
+            let made = blocks_of_tasks(&next);
+            let frees = made <= blocks * 1.01 || (need.total > budget && less.total <= need.total / 10 * 9);
+            (less.total < need.total && frees).then_some((next, less, made))
         });
-        let Some((next, less)) = smaller else { break };
-        (*stage, need) = (next, less);
+        let Some((next, less, made)) = smaller else { break };
+        (*stage, need, blocks) = (next, less, made);
     }
     need
 }
