@@ -48,6 +48,13 @@ class Array(Operators):
         return self._lazy.shape
 
     @property
+    def spec(self) -> Spec:
+        """What computing it may use, if nothing else is said."""
+        from ._spec import current
+
+        return current(arrays=[self._lazy])
+
+    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self._lazy.shape)
@@ -168,9 +175,10 @@ class Array(Operators):
 
     def persist(self, *, spec: Spec | None = None) -> Array:
         """The same values, computed."""
-        from ._inputs import from_array
+        from ._run import persist
 
-        return from_array(self.compute(spec=spec), chunks=self.chunks)._like(self)
+        (result,) = persist(self, spec=spec)
+        return result
 
     def _like(self, other: Array) -> Array:
         return self.with_dims(*other._lazy.dims).with_attrs(other.attrs)

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _chunkwise
 from ._array import Array
-from ._namespace import dtype_name
+from ._namespace import call, dtype_name
 
 
 def _bytes(memory: int | str | None, blocks: int) -> tuple[int, bool]:
@@ -160,6 +160,17 @@ def _checked(kwargs: dict[str, Any]) -> None:
             raise TypeError(f"{name}= is a lazy array: give it as a positional argument, so that the function gets blocks of it, or compute() it")
 
 
+class _Making:
+    """A function that makes blocks from nothing but their places."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = _name_of(function)
+
+    def __call__(self, _seed: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
 def map_blocks(
     func: Callable[..., Any],
     *args: Any,
@@ -180,7 +191,7 @@ def map_blocks(
 
     ``dtype`` is that of the result; without it, the function is called with blocks of one element to see. ``drop_axis`` are axes that the result
     lacks: a block has all of them. ``new_axis`` are axes that it has besides, and ``chunks`` the lengths of its blocks where they are not those of the
-    first array.
+    first array. Without an array, ``chunks`` has the lengths of all blocks, and the function makes each from its ``block_id``.
 
     ``memory`` is what one call may allocate besides its blocks, as ``"300MB"``. It counts in the budget, and a call that takes more is
     ended with :class:`MemoryLimitError`. Without it, it is four times the blocks, and at least 64 MB. A call that takes longer than ``timeout`` seconds is ended with ``TimeoutError``.
@@ -192,6 +203,13 @@ def map_blocks(
     """
     arrays, places = _given(args)
     _checked(kwargs)
+    if not arrays and isinstance(chunks, (tuple, list)) and all(isinstance(c, (tuple, list)) for c in chunks):
+        # One element for each block.
+        seed = call("full", [len(c) for c in chunks], False, dtype="bool").rechunk(1)
+        extra = {name: None for name in ("block_id", "block_info") if name not in kwargs and _takes(func, name)}
+        return map_blocks(
+            _Making(func), seed, *args, dtype=dtype, chunks=chunks, memory=memory, timeout=timeout, name=name or _name_of(func), meta=meta, **kwargs, **extra
+        )
     for special in ("block_id", "block_info"):
         if special not in kwargs and _takes(func, special):
             kwargs[special] = None

@@ -12,7 +12,8 @@ import numpy as np
 
 from . import _chunkwise
 from ._array import Array, Chunks
-from ._spec import Spec, current
+from ._spec import Spec, bound, current, over
+from ._stores import Place, place
 
 #: Bytes of a chunk where nothing is said.
 AUTO = 32_000_000
@@ -24,44 +25,44 @@ def _url(url: Any) -> str:
 
 def from_zarr(url: Any, *, path: str | None = None, chunks: Any = None, spec: Spec | None = None) -> Array:
     """A stored Zarr array, by URL or path, or an array of zarr-python, with the values as they are stored. Nothing is read but metadata."""
-    place = zarr_url(url)
-    if place is None:
-        if not isinstance(url, (str, os.PathLike)):
-            raise TypeError(f"a URL, a path or an array of Zarr is needed, not {type(url).__name__}")
-        place = _url(url)
-    if path:
-        place = f"{place.rstrip('/')}/{path}"
-    array = Array(_chunkwise.open(place, current(spec)._runtime()))
+    array = _opened(url, path, spec, False)
     return array if chunks is None else array.rechunk(chunks)
 
 
 def open(url: Any, *, chunks: Any = None, spec: Spec | None = None) -> Array:
     """A stored Zarr array, by URL or path, unpacked by the CF conventions: scaled, shifted, NaN where missing."""
-    array = Array(_chunkwise.open(zarr_url(url) or _url(url), current(spec)._runtime(), True))
+    array = _opened(url, None, spec, True)
     return array if chunks is None else array.rechunk(chunks)
 
 
-def zarr_url(x: Any) -> str | None:
-    """The URL of an array of zarr-python, if the engine can read it there by itself."""
-    if not type(x).__module__.startswith("zarr."):
-        return None
-    store = getattr(x, "store", None)
-    root = getattr(store, "root", None)
-    if type(store).__name__ != "LocalStore" or root is None:
-        return None
-    return os.path.join(os.path.abspath(os.fspath(root)), getattr(x, "path", "")).rstrip("/")
+def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool) -> Array:
+    found = place(x)
+    if found is None:
+        if not isinstance(x, (str, os.PathLike)):
+            raise TypeError(f"a URL, a path or an array of Zarr that the engine can read is needed, not {type(x).__name__}; from_array reads others")
+        found = Place(_url(x))
+    url = f"{found.url.rstrip('/')}/{path}" if path else found.url
+    used = over(over(current(), Spec(storage=found.storage)), spec)
+    # Runs read it with the options that it was opened with, wherever they start.
+    return Array(bound(_chunkwise.open(url, used._runtime(), decode), spec, used.storage))
+
+
+def zarr_folder(x: Any) -> str | None:
+    """The folder of an array of zarr-python, if it is in one."""
+    found = place(x)
+    return None if found is None or "://" in found.url else found.url
 
 
 def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_options: Any) -> Array:
     """An array of what has a shape, a dtype and ``__getitem__``: values of NumPy, arrays of Zarr, datasets of HDF5.
 
-    Arrays of Zarr in folders are read by the engine itself. Everything else is copied: into memory, or into the work directory if it is
-    more than an eighth of the allowed memory.
+    Arrays of zarr-python in folders, buckets and on web servers are read by the engine itself. Others of zarr-python, and large data sets of h5py, are read block by
+    block in worker processes. Everything else is copied: into memory, or into the work directory if it is more than an eighth of the allowed memory.
     """
     if isinstance(x, Array):
         return x if chunks in (None, "auto") else x.rechunk(chunks)
-    if (url := zarr_url(x)) is not None:
-        return from_zarr(url, chunks=None if isinstance(chunks, str) and chunks == "auto" else chunks)
+    if place(x) is not None:
+        return from_zarr(x, chunks=None if isinstance(chunks, str) and chunks == "auto" else chunks, spec=spec)
     if isinstance(x, (bool, int, float, complex, list, tuple)):
         x = np.asarray(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__getitem__")):
@@ -72,8 +73,17 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     shape = tuple(operator.index(n) for n in x.shape)
     if not shape:
         value = np.asarray(x[()])
-        return call("full", [], value.item(), dtype=name)
-    return _copied(x, name, shape, normalize_chunks("auto" if chunks is None else chunks, shape, np.dtype(name)), spec)
+        return Array(bound(call("full", [], value.item(), dtype=name)._lazy, spec))
+    # Whole chunks are read once.
+    stored = getattr(x, "chunks", None)
+    previous = tuple(stored) if isinstance(stored, tuple) and len(stored) == len(shape) and all(isinstance(n, int) for n in stored) else None
+    lengths = normalize_chunks("auto" if chunks is None else chunks, shape, np.dtype(name), previous=previous)
+    if not isinstance(x, np.ndarray):
+        from ._sources import read_in_processes
+
+        if (read := read_in_processes(x, np.dtype(name), lengths, spec)) is not None:
+            return Array(bound(read._lazy, spec))
+    return _copied(x, name, shape, lengths, spec)
 
 
 def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spec | None) -> Array:
@@ -97,8 +107,8 @@ def _copied(x: Any, name: str, shape: tuple[int, ...], chunks: Chunks, spec: Spe
     values = np.ascontiguousarray(np.asarray(x[...] if not isinstance(x, np.ndarray) else x), dtype=dtype).reshape(shape)
     lengths = [max(axis, default=1) for axis in chunks]
     lazy = _chunkwise.held(values.reshape(-1).view(np.uint8), name, shape, [max(n, 1) for n in lengths], folder, used._runtime())
-    array = Array(lazy)
-    return array if array.chunks == chunks or 0 in shape else Array(lazy.rechunked(chunks))
+    array = Array(bound(lazy, spec))
+    return array if array.chunks == chunks or 0 in shape else Array(array._lazy.rechunked(chunks))
 
 
 def normalize_chunks(

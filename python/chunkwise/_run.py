@@ -10,9 +10,9 @@ import numpy as np
 
 from . import _chunkwise
 from ._array import Array
-from ._inputs import _url, zarr_url
+from ._inputs import _url, zarr_folder
 from ._plans import Plan
-from ._spec import Spec, check_computing, current, watcher
+from ._spec import Spec, check_computing, current, joined, watcher
 
 
 def _values(buffer: _chunkwise.Buffer, array: Array) -> np.ndarray[Any, Any]:
@@ -26,7 +26,8 @@ def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np
     found: list[np.ndarray[Any, Any]] = []
     if lazy:
         check_computing()
-        buffers = _chunkwise.compute([a._lazy for a in lazy], current(spec)._settings(), watcher())
+        of = [a._lazy for a in lazy]
+        buffers = _chunkwise.compute(of, current(spec, of)._settings(), watcher())
         found = [_values(b, a) for b, a in zip(buffers, lazy, strict=True)]
     rest = iter(found)
     return tuple(next(rest) if isinstance(a, Array) else a for a in arrays)
@@ -37,7 +38,12 @@ def persist(*arrays: Array, spec: Spec | None = None) -> tuple[Array, ...]:
     from ._inputs import from_array
 
     values = compute(*arrays, spec=spec)
-    return tuple(from_array(v, chunks=a.chunks)._like(a) for v, a in zip(values, arrays, strict=True))
+    return tuple(from_array(v, chunks=a.chunks, spec=_own(a))._like(a) for v, a in zip(values, arrays, strict=True))
+
+
+def _own(array: Array) -> Spec:
+    """What the arrays that this one is made of were made with."""
+    return joined(array._lazy.specs)
 
 
 def _output(array: Array, url: Any, chunks: Any = None, attrs: dict[str, Any] | None = None) -> tuple[Any, str, list[int] | None, str]:
@@ -67,7 +73,7 @@ def to_zarr(
 
 def _write(outputs: list[tuple[Any, str, list[int] | None, str]], overwrite: bool, resume: bool, spec: Spec | None) -> dict[str, Any]:
     check_computing()
-    report: dict[str, Any] = json.loads(_chunkwise.write(outputs, current(spec)._settings(), overwrite, resume, watcher()))
+    report: dict[str, Any] = json.loads(_chunkwise.write(outputs, current(spec, (o[0] for o in outputs))._settings(), overwrite, resume, watcher()))
     return report
 
 
@@ -95,13 +101,13 @@ def store(
             raise ValueError("a region is one of an array that exists: give the array of zarr-python as the target")
         _write([_output(a, p) for a, p in new], overwrite, resume, spec)
         return
-    urls = [zarr_url(p) for p in places]
+    urls = [zarr_folder(p) for p in places]
     for place, url in zip(places, urls):
         if url is None:
             raise TypeError(f"arrays are stored into URLs and into Zarr arrays in folders, not into {type(place).__name__}")
     check_computing()
     into = [(a._lazy, str(url), _start(span, a, p)) for a, url, span, p in zip(arrays, urls, spans, places)]
-    _chunkwise.store(into, current(spec)._settings(), watcher())
+    _chunkwise.store(into, current(spec, (a for a, _, _ in into))._settings(), watcher())
 
 
 def _start(region: Any, array: Array, target: Any) -> list[int]:
@@ -120,4 +126,5 @@ def plan(*arrays: Array, spec: Spec | None = None) -> Plan:
 
     It is a table in a notebook and in a terminal, too.
     """
-    return Plan(_chunkwise.plan([_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)], current(spec)._settings()))
+    outputs = [_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)]
+    return Plan(_chunkwise.plan(outputs, current(spec, (o[0] for o in outputs))._settings()))

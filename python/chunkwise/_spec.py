@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ class Spec:
     ``{"client": client}``, and otherwise the current client of Dask is taken. ``storage`` says how buckets are
     reached, by URL prefix: ``{"s3://data": {"endpoint": "https://minio.lab:9000"}}``.
 
-    What is not given is taken from :data:`config`, then from the environment (``CHUNKWISE_ALLOWED_MEM``, ``CHUNKWISE_WORK_DIR``,
+    An array that is opened or made with a spec keeps it, and so does everything that is computed from it, unless ``compute(spec=...)`` says
+    otherwise. What is not given is taken from :data:`config`, then from the environment (``CHUNKWISE_ALLOWED_MEM``, ``CHUNKWISE_WORK_DIR``,
     ``CHUNKWISE_WORKERS``, ``CHUNKWISE_EXECUTOR``).
     """
 
@@ -131,16 +132,46 @@ def _environment() -> Spec:
     return Spec(get("CHUNKWISE_WORK_DIR"), get("CHUNKWISE_ALLOWED_MEM"), int(workers) if workers else None, get("CHUNKWISE_EXECUTOR"))
 
 
-def _over(base: Spec, top: Spec | None) -> Spec:
-    """``base`` with everything that ``top`` says."""
+def _said(spec: Spec) -> dict[str, Any]:
+    """The settings that a spec names."""
+    return {f.name: v for f in fields(Spec) if (v := getattr(spec, f.name)) not in (None, {})}
+
+
+def over(base: Spec, top: Spec | None) -> Spec:
+    """``base`` with everything that ``top`` says. Each bucket keeps its options."""
     if top is None:
         return base
-    return replace(base, **{f.name: v for f in fields(Spec) if (v := getattr(top, f.name)) not in (None, {})})
+    return replace(base, **{**_said(top), "storage": {**base.storage, **top.storage}})
 
 
-def current(spec: Spec | None = None) -> Spec:
-    """The spec that counts: what is given over what is configured over the environment."""
-    return _over(_over(_environment(), _current.get()), spec)
+def _beside(one: Spec, other: Spec, given: Spec) -> Spec:
+    """Everything that two specs of arrays say. They may differ in what is ``given`` for the run."""
+    a, b = _said(one), _said(other)
+    for name in a.keys() & b.keys() - _said(given).keys() - {"storage"}:
+        if a[name] != b[name]:
+            values = " and ".join(sorted(repr(of[name]) for of in (a, b)))
+            raise ValueError(f"the arrays of one run have different specs: {name} is {values}; say which with spec=")
+    for prefix in one.storage.keys() & other.storage.keys() - given.storage.keys():
+        if one.storage[prefix] != other.storage[prefix]:
+            raise ValueError(f"the arrays of one run were opened with different storage options for {prefix}; say which with spec=")
+    return over(one, other)
+
+
+def joined(specs: Iterable[Spec], given: Spec = Spec()) -> Spec:
+    """Everything that the specs of arrays say."""
+    return reduce(partial(_beside, given=given), specs, Spec())
+
+
+def current(spec: Spec | None = None, arrays: Iterable[_chunkwise.Lazy] = ()) -> Spec:
+    """The spec that counts: what is given, over what the arrays were made with, over what is configured, over the environment."""
+    own = joined((held for lazy in arrays for held in lazy.specs), spec or Spec())
+    return over(over(over(_environment(), _current.get()), own), spec)
+
+
+def bound(lazy: _chunkwise.Lazy, spec: Spec | None, storage: Mapping[str, Mapping[str, object]] | None = None) -> _chunkwise.Lazy:
+    """An array that is computed with what ``spec`` says, and read with these storage options."""
+    own = over(Spec(storage=storage or {}), spec)
+    return lazy.with_spec(own) if _said(own) else lazy
 
 
 class Config:
@@ -154,7 +185,7 @@ class Config:
 
     @contextmanager
     def __call__(self, spec: Spec | None = None, **settings: Any) -> Iterator[Spec]:
-        token = _current.set(_over(_current.get() or Spec(), replace(spec or Spec(), **settings)))
+        token = _current.set(over(_current.get() or Spec(), replace(spec or Spec(), **settings)))
         try:
             yield current()
         finally:
@@ -162,7 +193,7 @@ class Config:
 
     def set(self, **settings: Any) -> None:
         """Changes settings from now on."""
-        _current.set(_over(_current.get() or Spec(), Spec(**settings)))
+        _current.set(over(_current.get() or Spec(), Spec(**settings)))
 
     def get(self) -> Spec:
         """The settings that count now."""

@@ -33,7 +33,7 @@ def store_elsewhere(sources: Sequence[Array], targets: Sequence[Any], regions: A
 
     The results are Zarr arrays in the work directory in between, so no more than a part is in memory.
     """
-    used = current(spec)
+    used = current(spec, (a._lazy for a in sources))
     # Parts go through this process anyway, so they need not be in a bucket.
     work = used._work_dir().rstrip("/")
     folder = f"{tempfile.gettempdir() if '://' in work else work}/targets/{uuid.uuid4().hex}"

@@ -22,8 +22,10 @@ from . import _cumulative, _fit, _flox, _functions, _run
 from ._array import Array, Chunks
 from ._hooks import divert
 from ._index import orthogonal, points
-from ._inputs import from_array, from_zarr, normalize_chunks, zarr_url
+from ._inputs import from_array, from_zarr, normalize_chunks, zarr_folder
 from ._namespace import call
+from ._spec import Spec
+from ._stores import place
 from ._targets import store_elsewhere
 
 #: Kinds of dtypes that the engine does not have, and that mostly describe data. Numbers that it does not have are refused: they may be large.
@@ -66,32 +68,34 @@ def _indexed(x: Array, key: Any) -> Array:
     return points(x, key.tuple) if isinstance(key, indexing.VectorizedIndexer) else orthogonal(x, key.tuple)
 
 
-def unwrapped(data: Any) -> Array:
-    """The array that xarray's adapters make of a stored one."""
+def unwrapped(data: Any, spec: Spec | None = None) -> Array:
+    """The array that xarray's adapters make of a stored one, which is opened with a spec."""
     if isinstance(data, Array):
         return data
-    if zarr_url(data) is not None:
+    if place(data) is not None:
         # xarray aligns by its own labels and has its own attributes.
-        return Array(from_zarr(data)._lazy.bare())
+        return Array(from_zarr(data, spec=spec)._lazy.bare())
     if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray):
-        return unwrapped(data.array)
+        return unwrapped(data.array, spec)
     if isinstance(data, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):
-        return _indexed(unwrapped(data.array), data.key)
+        return _indexed(unwrapped(data.array, spec), data.key)
     if isinstance(data, common._ElementwiseFunctionArray):
         known = _known(data.func)
         if known is not None:
-            return known(unwrapped(data.array))
+            return known(unwrapped(data.array, spec))
     if isinstance(data, variables.NativeEndiannessArray):
-        return unwrapped(data.array)
+        return unwrapped(data.array, spec)
     if isinstance(data, variables.BoolTypeArray):
-        return unwrapped(data.array).astype(bool)
+        return unwrapped(data.array, spec).astype(bool)
     if type(data).__name__ == "ZarrArrayWrapper":
-        return unwrapped(data.get_array())
+        return unwrapped(data.get_array(), spec)
     raise _NotRecognised
 
 
 class _Parts:
     """An array of xarray that only it can read, such as one in a file of another format: read part by part."""
+
+    reads_files = True
 
     def __init__(self, data: Any) -> None:
         self.data, self.shape, self.dtype, self.ndim = data, tuple(data.shape), np.dtype(data.dtype), len(data.shape)
@@ -152,14 +156,17 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
         return AUTO
 
-    def from_array(self, data: Any, chunks: Any, **kwargs: Any) -> Any:
-        """An array that reads what xarray would read. Texts and dates, which the engine does not have, stay xarray's own lazy arrays."""
+    def from_array(self, data: Any, chunks: Any, *, spec: Spec | None = None, **kwargs: Any) -> Any:
+        """An array that reads what xarray would read. Texts and dates, which the engine does not have, stay xarray's own lazy arrays.
+
+        ``from_array_kwargs={"spec": spec}`` of xarray says what may be used to compute it.
+        """
         if data.dtype.kind in TEXTS_AND_DATES:
             return data.array if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter) else data
         try:
-            array = unwrapped(data)
+            array = unwrapped(data, spec)
         except _NotRecognised:
-            return from_array(_Parts(data) if hasattr(data, "get_duck_array") else data, chunks=chunks)
+            return from_array(_Parts(data) if hasattr(data, "get_duck_array") else data, chunks=chunks, spec=spec)
         if array.dtype != data.dtype:
             array = array.astype(data.dtype)
         wanted = normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)
@@ -230,7 +237,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
     def store(self, sources: Sequence[Array], targets: Sequence[Any], **kwargs: Any) -> Any:
         """Computes arrays into Zarr arrays, or into variables of other files, all in one run."""
         arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
-        written = _run.store if all(zarr_url(a) is not None for a in arrays) else store_elsewhere
+        written = _run.store if all(zarr_folder(a) is not None for a in arrays) else store_elsewhere
         run = partial(written, list(sources), arrays, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
         if not kwargs.get("compute", True):
             # What xarray returns then is an object of Dask, of which this is a part.

@@ -36,6 +36,8 @@ impl Lazy {
 #[pyfunction]
 #[pyo3(signature = (url, runtime, decode = false))]
 pub fn open(py: Python<'_>, url: &str, runtime: &Runtime, decode: bool) -> PyResult<Lazy> {
+    // Who calls this is the person whose machine this is.
+    runtime.stores().allow_named(url);
     let opened = py.detach(|| -> Result<Array, Error> {
         let stored = runtime.engine().array(url, None)?;
         if decode { decode_cf(&stored) } else { Ok(stored) }
@@ -87,6 +89,20 @@ fn outside(e: OpError) -> PyErr {
 
 #[pymethods]
 impl Lazy {
+    /// The same array, which is computed with this spec, and so is all that is made of it.
+    fn with_spec(&self, spec: Py<PyAny>) -> Lazy {
+        let mut held = self.held.clone();
+        held.push(Arc::new(Held::Spec(spec)));
+        Lazy::new(self.array.clone(), held)
+    }
+
+    /// The specs of all arrays that it was made of.
+    #[getter]
+    fn specs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let spec = |held: &Arc<Held>| if let Held::Spec(spec) = &**held { Some(spec.clone_ref(py)) } else { None };
+        PyList::new(py, self.held.iter().filter_map(spec).collect::<Vec<_>>())
+    }
+
     /// The name of the dtype.
     #[getter]
     fn dtype(&self) -> &'static str {

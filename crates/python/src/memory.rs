@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Held {
     Values(Values),
     Function(Called),
+    /// What runs that compute it may use, as Python says it.
+    Spec(Py<PyAny>),
 }
 
 /// A store that is deleted when no array reads it any more.

@@ -87,6 +87,8 @@ impl Settings {
         watch: Option<&Bound<'_, PyAny>>,
     ) -> Result<Report, Failure> {
         let calls = Calls::of(held);
+        // The program has opened them, maybe with other options.
+        plan.arrays.values().for_each(|a| self.runtime.stores().allow_named(&a.url));
         let here = matches!(self.executor, Choice::Threads);
         if !here && !calls.is_empty() && self.python.is_none() {
             let message = "functions of Python do not run on this executor: its workers are containers or functions without your Python. They run on \

@@ -1,0 +1,83 @@
+"""Arrays that only Python can read, such as those in HDF5 and netCDF files: block by block, in worker processes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from ._array import Array, Chunks
+from ._functions import map_blocks
+from ._spec import Spec, current
+
+#: Bytes that are copied into memory at once: a process would take longer to start than they to read.
+SMALL = 16 << 20
+#: Bytes that reading a block may take besides four times the block: libraries that read files of other formats are large.
+LIBRARIES = 128_000_000
+#: Bytes of an array that is sent to a process at most.
+LIGHT = 1 << 20
+#: Executors whose workers are processes of this Python.
+_EXECUTORS = frozenset({"threads", "processes", "slurm", "command", "dask", "ray"})
+
+
+class _Hdf5:
+    """A data set of an HDF5 file, which each process opens for itself."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.file, self.name = dataset.file.filename, dataset.name
+
+    def __getitem__(self, key: Any) -> Any:
+        h5py: Any = import_module("h5py")
+        with h5py.File(self.file, "r") as file:
+            return file[self.name][key]
+
+
+class _Blocks:
+    """What is read for a block."""
+
+    def __init__(self, data: Any, chunks: Chunks, dtype: np.dtype[Any]) -> None:
+        self.data, self.dtype = data, dtype
+        self.starts = [(0, *accumulate(axis)) for axis in chunks]
+
+    def __call__(self, block_id: tuple[int, ...] = ()) -> np.ndarray[Any, Any]:
+        part = self.data[tuple(slice(s[k], s[k + 1]) for s, k in zip(self.starts, block_id))]
+        return np.asarray(part, dtype=self.dtype)
+
+
+def _sendable(x: Any) -> Any | None:
+    """The array in a form in which a process gets where it is, not its values."""
+    kind = type(x)
+    if kind.__module__.startswith("h5py."):
+        return _Hdf5(x) if getattr(x, "file", None) is not None and hasattr(x.file, "filename") else None
+    # A store in memory would be sent with all that it holds.
+    if kind.__module__.startswith("zarr."):
+        return x if type(x.store).__name__ in ("LocalStore", "FsspecStore", "ObjectStore", "ZipStore") else None
+    return x if getattr(x, "reads_files", False) and _is_light(x) else None
+
+
+def _is_light(x: Any) -> bool:
+    """True if an array holds no values itself: what a process gets of it is short."""
+    values: list[Any] = []
+    try:
+        blob = cloudpickle.dumps(x, protocol=5, buffer_callback=values.append)
+    except Exception:  # Of a library that we do not know.
+        return False
+    size: int = len(blob) + sum(v.raw().nbytes for v in values)
+    return size <= LIGHT
+
+
+def read_in_processes(x: Any, dtype: np.dtype[Any], chunks: Chunks, spec: Spec | None) -> Array | None:
+    """The array of what processes read, if it is large and they can."""
+    shape = tuple(sum(axis) for axis in chunks)
+    used = current(spec)
+    if prod(shape) * dtype.itemsize <= min(SMALL, used._allowed_bytes() // 8) or (used.executor or "threads") not in _EXECUTORS:
+        return None
+    data = _sendable(x)
+    if data is None:
+        return None
+    block = prod(max(axis) for axis in chunks) * dtype.itemsize
+    return map_blocks(_Blocks(data, chunks, dtype), dtype=dtype, chunks=chunks, memory=LIBRARIES + 4 * block, name="read")
