@@ -190,6 +190,12 @@ pub(crate) fn made(step: &Step, inputs: &[ArrayType], regions: &[Region]) -> Opt
     Some(regions.iter().filter(|r| !r.is_empty()).filter_map(|r| node.blocks(r)).fold(0, u64::saturating_add))
 }
 
+/// Bytes that are needed of what is made in blocks.
+pub(crate) fn made_bytes(program: &Program, types: &[Vec<ArrayType>], needs: &Demands) -> u64 {
+    let makers = (0..program.steps.len()).filter(|&k| made(&program.steps[k], &types[k], &[]).is_some());
+    makers.map(|k| memory::bytes_of(program, k, &needs[k])).fold(0, u64::saturating_add)
+}
+
 /// How many blocks all tasks of a stage make of functions and decompositions, which make a block as a whole wherever a part of it is needed.
 pub(crate) fn blocks_of_tasks(stage: &Stage) -> f64 {
     let program = &stage.program;

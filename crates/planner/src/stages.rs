@@ -1,6 +1,7 @@
 //! Roots and programs: the draft that later passes refine.
 
 use crate::graph::Graph;
+use crate::materialise::made_bytes;
 use crate::watch::{Watch, reach, reached};
 use crate::{PlannerError, Request};
 use chunkwise_kernels::Node;
@@ -433,10 +434,11 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         let step = &given.steps[w];
         let Some(kernel) = &step.kernel else { continue };
         let node = Node { kernel, inputs: &types[w], output: &step.ty };
-        // What is read for some regions of the inputs: of the row sums of a matrix a chunk is small, but all of the rows are read for it.
+        // What is read, or made by functions, for some regions of the inputs: of the row sums of a matrix a chunk is small, but all of the rows are read for it.
         let read = |regions: &mut dyn Iterator<Item = Region>| {
             let wants: Vec<_> = step.inputs.iter().copied().zip(regions).collect();
-            memory::read_bytes(program, &demands(program, &types, &wants))
+            let needs = demands(program, &types, &wants);
+            memory::read_bytes(program, &needs).saturating_add(made_bytes(program, &types, &needs))
         };
         let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
         let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
