@@ -67,7 +67,7 @@ impl KernelKind for Concat {
     }
 
     fn traits(&self) -> Traits {
-        Traits::PLAIN
+        Traits { pieces: true, ..Traits::PLAIN }
     }
 
     fn work(&self, at: Types<'_>) -> Work {

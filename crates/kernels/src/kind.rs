@@ -100,6 +100,8 @@ pub struct Traits {
     pub jumps: bool,
     /// Lists say what is needed, so that no position can stand for others.
     pub irregular: bool,
+    /// Its inputs lie at places of their own along an axis: what is needed changes where one ends.
+    pub pieces: bool,
     /// It is at its best on large blocks, for which it borrows cores itself, and is not cut into tiles.
     pub whole: bool,
     /// Several of its blocks may be made at once: they take no more than what they are made of.
@@ -108,8 +110,17 @@ pub struct Traits {
 
 impl Traits {
     /// What most kernels are. Each kind starts from this or from a list of its own, and nothing here is about memory.
-    pub(crate) const PLAIN: Traits =
-        Traits { map: None, constant: None, moves: false, turns: false, jumps: false, irregular: false, whole: false, joint: false };
+    pub(crate) const PLAIN: Traits = Traits {
+        map: None,
+        constant: None,
+        moves: false,
+        turns: false,
+        jumps: false,
+        irregular: false,
+        pieces: false,
+        whole: false,
+        joint: false,
+    };
 }
 
 /// An element-wise kernel.

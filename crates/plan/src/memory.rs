@@ -202,15 +202,25 @@ const ROUNDED: u64 = 16 << 20;
 
 /// The need of the task that writes these regions.
 pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
-    need_of(arrays, stage, regions, if is_irregular(&stage.program) { MAX_WINDOWS } else { 0 })
+    need_of(arrays, stage, regions, unlike(&stage.program))
 }
 
-/// Windows of one task that are compared, where they may be unlike each other.
-const MAX_WINDOWS: usize = 4096;
+/// Tasks of an axis, and windows of a task, that are compared where a kernel follows lists of indices or labels, which say nothing about
+/// what is next to them.
+const IRREGULAR: usize = 4096;
+/// The same where there are pieces of several arrays, and a task or a window may need two of them.
+const PIECES: usize = 256;
 
-/// True if what a kernel demands follows lists of indices or labels, which say nothing about what is next to them.
-fn is_irregular(program: &Program) -> bool {
-    program.steps.iter().any(|s| s.kernel.as_ref().is_some_and(|kernel| kernel.traits().irregular))
+/// How many tasks of an axis, or windows of a task, may be unlike each other; 0 if a few stand for all.
+fn unlike(program: &Program) -> usize {
+    let traits = || program.steps.iter().filter_map(|s| s.kernel.as_ref()).map(|kernel| kernel.traits());
+    if traits().any(|t| t.irregular) {
+        IRREGULAR
+    } else if traits().any(|t| t.pieces) {
+        PIECES
+    } else {
+        0
+    }
 }
 
 /// As [`need`]; up to `compared` windows of a fold are compared to find those that demand most.
@@ -314,8 +324,8 @@ fn exact(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]
 const PROBES: usize = 1 << 14;
 
 /// The positions on one axis at which a task may be unlike the others.
-fn candidates(n: u64, all: bool) -> Vec<u64> {
-    let limit = if all { 4096 } else { 12 };
+fn candidates(n: u64, unlike: usize) -> Vec<u64> {
+    let limit = unlike.max(12) as u64;
     if n <= limit {
         return (0..n).collect();
     }
@@ -329,17 +339,16 @@ fn candidates(n: u64, all: bool) -> Vec<u64> {
 /// The largest need of any task of a stage.
 ///
 /// Kernels act axis by axis and, but for index lists, the same way everywhere away from the ends of an axis. So the worst task is
-/// found axis by axis among the ends and some of the inside; stages with index lists try every position.
+/// found axis by axis among the ends and some of the inside; stages with index lists, and with pieces of several arrays, try many more.
 pub fn worst_need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage) -> Need {
     let counts = stage.task_counts();
     if chunkwise_types::volume(&counts) == 0 {
         return Need { total: SLACK, ..Need::default() };
     }
-    let irregular = is_irregular(&stage.program);
-    let tried: Vec<Vec<u64>> = counts.iter().map(|&n| candidates(n, irregular)).collect();
+    let unlike = unlike(&stage.program);
+    let tried: Vec<Vec<u64>> = counts.iter().map(|&n| candidates(n, unlike)).collect();
     // Many tasks make up for few windows of each.
-    let few = || (PROBES / tried.iter().map(Vec::len).sum::<usize>().max(1)).clamp(8, MAX_WINDOWS);
-    let compared = if irregular { few() } else { 0 };
+    let compared = (PROBES / tried.iter().map(Vec::len).sum::<usize>().max(1)).max(8).min(unlike);
     let at = |index: &[u64]| need_of(arrays, stage, &stage.task_regions(chunkwise_types::ravel(index, &counts)), compared);
     let mut best = vec![0u64; counts.len()];
     let mut worst = at(&best);

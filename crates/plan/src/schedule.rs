@@ -258,10 +258,21 @@ impl Schedule {
         wants
     }
 
-    /// Bytes of everything that one window of a phase demands, to compare windows by.
+    /// Bytes of everything that one window of a phase demands, with the scratch of every kernel, to compare windows by.
     pub fn window_bytes(&self, program: &Program, phase: &Phase, window: &Window) -> u64 {
         let needs = demands(program, &self.types, &self.wanted(program, phase, window));
-        (0..needs.len()).map(|k| bytes_of(program, k, &needs[k])).fold(0, u64::saturating_add)
+        let scratch = |k: usize| {
+            let step = &program.steps[k];
+            let kernel = step.kernel.as_ref().filter(|_| step.stream.is_none())?;
+            let node = Node { kernel, inputs: &self.types[k], output: &step.ty };
+            let of = |region: &Region| {
+                let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
+                node.scratch(region, &demanded)
+            };
+            Some(needs[k].iter().map(of).fold(0, u64::saturating_add))
+        };
+        let bytes = |k: usize| bytes_of(program, k, &needs[k]).saturating_add(scratch(k).unwrap_or(0));
+        (0..needs.len()).map(bytes).fold(0, u64::saturating_add)
     }
 
     /// The evaluation of one step of a phase.
