@@ -312,13 +312,17 @@ class Array(Operators):
 
     def copy(self) -> Array:
         """The same array, which an assignment to elements of this one does not change."""
-        return Array(self._lazy)
+        same = object.__new__(type(self))
+        same._lazy = self._lazy
+        if self._windows is not None:
+            same._windows = self._windows
+        return same
 
     def __copy__(self) -> Array:
-        return Array(self._lazy)
+        return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
-        return Array(self._lazy)
+        return self.copy()
 
     def __reduce__(self) -> Any:
         raise TypeError(

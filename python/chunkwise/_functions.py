@@ -76,7 +76,7 @@ def _function(
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function))
+    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function), shared=isinstance(function, Sharing))
     # Beside what the function allocates there are its process, and its blocks in shared memory.
     return _chunkwise.Function(name, caller.version, memory + blocks + BASE, caller)
 
@@ -160,6 +160,10 @@ def _checked(kwargs: dict[str, Any]) -> None:
             raise TypeError(f"{name}= is a lazy array: give it as a positional argument, so that the function gets blocks of it, or compute() it")
 
 
+class Sharing:
+    """A function of the package itself that leaves nothing in a process but what it imports, so that others like it may be called there, too."""
+
+
 class _Making:
     """A function that makes blocks from nothing but their places."""
 
@@ -169,6 +173,10 @@ class _Making:
 
     def __call__(self, _seed: Any, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+
+class _SharedMaking(_Making, Sharing):
+    """Such a function of the package."""
 
 
 def map_blocks(
@@ -208,7 +216,7 @@ def map_blocks(
         seed = call("full", [len(c) for c in chunks], False, dtype="bool").rechunk(1)
         extra = {name: None for name in ("block_id", "block_info") if name not in kwargs and _takes(func, name)}
         return map_blocks(
-            _Making(func), seed, *args, dtype=dtype, chunks=chunks, memory=memory, timeout=timeout, name=name or _name_of(func), meta=meta, **kwargs, **extra
+            (_SharedMaking if isinstance(func, Sharing) else _Making)(func), seed, *args, dtype=dtype, chunks=chunks, memory=memory, timeout=timeout, name=name or _name_of(func), meta=meta, **kwargs, **extra
         )
     for special in ("block_id", "block_info"):
         if special not in kwargs and _takes(func, special):

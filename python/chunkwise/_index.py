@@ -67,11 +67,20 @@ def _entries(x: Array, key: Any) -> list[Any]:
     return out
 
 
+def _takes_all(x: Array, entries: list[Any]) -> bool:
+    """True for an index that leaves an array as it is, so that windows stay windows."""
+    if len(entries) == 1 and entries[0] is Ellipsis:
+        return True
+    return len(entries) <= x.ndim and all(isinstance(e, slice) and e.indices(n) == (0, n, 1) for e, n in zip(entries, x.shape))
+
+
 def getitem(x: Array, key: Any) -> Array:
     """``x[key]``, as NumPy reads it."""
     from ._array import Array
 
     entries = _entries(x, key)
+    if _takes_all(x, entries):
+        return x.copy()
     if not any(isinstance(e, np.ndarray) for e in entries):
         return Array(x._lazy.index(tuple(entries)))
     together = _adjacent(entries)
@@ -129,6 +138,8 @@ def orthogonal(x: Array, key: Sequence[Any]) -> Array:
             x = _moved(_looked_up(x, e, axis), e.ndim, axis)
     key = [slice(None) if isinstance(e, Array) else e for e in key]
     entries = [e.tolist() if isinstance(e, np.ndarray) else e for e in _entries(x, tuple(key))]
+    if _takes_all(x, entries):
+        return x.copy()
     return Array(x._lazy.index(tuple(entries)))
 
 

@@ -11,7 +11,7 @@ import cloudpickle
 import numpy as np
 
 from ._array import Array, Chunks
-from ._functions import map_blocks
+from ._functions import Sharing, map_blocks
 from ._spec import Spec, current
 
 #: Bytes that are copied into memory at once: a process would take longer to start than they to read.
@@ -36,7 +36,7 @@ class _Hdf5:
             return file[self.name][key]
 
 
-class _Blocks:
+class _Blocks(Sharing):
     """What is read for a block."""
 
     def __init__(self, data: Any, chunks: Chunks, dtype: np.dtype[Any]) -> None:

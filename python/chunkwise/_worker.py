@@ -137,6 +137,14 @@ def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -
     return arrays
 
 
+def _loaded(blob: bytes, file: str | None) -> dict[str, Any]:
+    """A function as it was sent."""
+    about: dict[str, Any] = pickle.loads(blob)
+    if file and hasattr(about["function"], "__code__"):
+        about["function"].__code__ = _from_file(about["function"].__code__, file)
+    return about
+
+
 def main() -> None:
     """Answers calls until the socket is closed."""
     channel_fd, arena_fd, life_fd = map(int, sys.argv[1:4])
@@ -148,18 +156,20 @@ def main() -> None:
     channel, arena = Channel(socket.socket(fileno=channel_fd)), Arena(arena_fd)
     own = os.getpid()
     try:
-        message, blob = channel.receive()
+        message, _ = channel.receive()
         sys.path[:] = message["path"]
-        try:
-            about = pickle.loads(blob)
-            if message["file"] and hasattr(about["function"], "__code__"):
-                about["function"].__code__ = _from_file(about["function"].__code__, message["file"])
-        except BaseException as e:
-            channel.send(*_raised(e))
-            return
-        channel.send({"ready": used("RssAnon")})
+        functions: dict[str, dict[str, Any]] = {}
         while True:
-            call, _ = channel.receive()
+            call, blob = channel.receive()
+            if "load" in call:
+                try:
+                    functions[call["load"]] = _loaded(blob, call["file"])
+                except BaseException as e:
+                    channel.send(*_raised(e))
+                    return
+                channel.send({"ready": used("RssAnon")})
+                continue
+            about = functions[call["function"]]
             _limit(call["limit"])
             try:
                 inputs = found(call["inputs"], call["size"], arena)

@@ -85,7 +85,7 @@ def _anonymous(pid: int) -> int:
 class Worker:
     """One process."""
 
-    def __init__(self, blob: bytes, file: str | None, path: list[str]) -> None:
+    def __init__(self, path: list[str]) -> None:
         ours, theirs = socket.socketpair()
         fd = os.memfd_create("chunkwise") if hasattr(os, "memfd_create") else _anonymous_file()
         life, self.life = os.pipe()
@@ -102,8 +102,9 @@ class Worker:
         theirs.close()
         os.close(life)
         self.channel, self.arena = Channel(ours), Arena(fd)
-        self.channel.send({"path": path, "file": file}, blob)
-        self.base: int | None = None
+        self.channel.send({"path": path})
+        #: By the version of a function that it has loaded, the bytes that it had for itself then.
+        self.bases: dict[str, int] = {}
 
     def kill(self) -> list[int]:
         """Kills the process and all that it has started, whose numbers it returns."""
@@ -163,33 +164,66 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped."""
 
 
+class Pool:
+    """Processes that wait for calls, of one function or of several."""
+
+    def __init__(self) -> None:
+        self.idle: list[Worker] = []
+        self.lock = threading.Lock()
+        self.runs = 0
+
+    def begin(self) -> None:
+        with self.lock:
+            self.runs += 1
+
+    def end(self) -> None:
+        with self.lock:
+            self.runs = max(self.runs - 1, 0)
+            idle: list[Worker] = []
+            if self.runs == 0:
+                idle, self.idle = self.idle, idle
+        for worker in idle:
+            worker.free()
+
+
+#: Of functions of the package itself, which leave nothing behind in a process.
+SHARED = Pool()
+
+
 class Caller:
     """A function of a user for the engine, which calls it for each block from several threads."""
 
     def __init__(
-        self, name: str, blob: bytes, file: str | None, memory: int, declared: bool, timeout: float | None, code: str, path: list[str] | None = None
+        self,
+        name: str,
+        blob: bytes,
+        file: str | None,
+        memory: int,
+        declared: bool,
+        timeout: float | None,
+        code: str,
+        path: list[str] | None = None,
+        shared: bool = False,
     ) -> None:
         self.name, self.blob, self.file = name, blob, file
         self.memory, self.declared, self.timeout = memory, declared, timeout
         self.code = code
         # Modules of the user are where they are on the driver's machine, if that is this one, or else where Python looks for them.
         self.path = [p for p in path or () if p not in sys.path and os.path.exists(p)]
-        self.idle: list[Worker] = []
+        self.shared = shared
+        self.pool = SHARED if shared else Pool()
         self.busy: set[Worker] = set()
         self.lock = threading.Lock()
         self.stopped = False
+        self.version = hashlib.sha256(self._hashed()).hexdigest()[:32]
 
     def _hashed(self) -> bytes:
-        about = {"name": self.name, "memory": self.memory, "declared": self.declared, "code": self.code}
-        return json.dumps(about, sort_keys=True).encode() + b"\n" + self.blob
-
-    @property
-    def version(self) -> str:
-        """Its version in plans: the hash of what is sent of it, of its code and of its memory.
+        """What its version in plans is the hash of: what is sent of it, its code and its memory.
 
         Of functions in modules, only the name is sent. A run that is resumed must see that such a function was edited.
         """
-        return hashlib.sha256(self._hashed()).hexdigest()[:32]
+        about = {"name": self.name, "memory": self.memory, "declared": self.declared, "code": self.code, "shared": self.shared}
+        return json.dumps(about, sort_keys=True).encode() + b"\n" + self.blob
 
     def stored(self) -> bytes:
         """It as workers on other machines read it. Where it is written and how long it may take are no part of its version."""
@@ -213,6 +247,7 @@ class Caller:
     def begin(self) -> None:
         with self.lock:
             self.stopped = False
+        self.pool.begin()
 
     def stop(self) -> None:
         with self.lock:
@@ -222,16 +257,15 @@ class Caller:
             worker.close(family)
 
     def end(self) -> None:
-        with self.lock:
-            idle, self.idle = self.idle, []
-        for worker in idle:
-            worker.free()
+        self.pool.end()
 
     def _take(self) -> Worker:
         with self.lock:
             if self.stopped:
                 raise Stopped(self.name)
-            worker = self.idle.pop() if self.idle else Worker(self.blob, self.file, [*sys.path, *self.path])
+            with self.pool.lock:
+                worker = self.pool.idle.pop() if self.pool.idle else None
+            worker = worker or Worker([*sys.path, *self.path])
             self.busy.add(worker)
             return worker
 
@@ -239,14 +273,15 @@ class Caller:
         with self.lock:
             self.busy.discard(worker)
             if good and not self.stopped:
-                self.idle.append(worker)
+                with self.pool.lock:
+                    self.pool.idle.append(worker)
                 return
         worker.free()
 
     def __call__(
         self, block: tuple[int, ...], blocks: tuple[int, ...], start: tuple[int, ...], shape: tuple[int, ...], inputs: list[_chunkwise.View]
     ) -> tuple[Worker, list[tuple[Any, str, tuple[int, ...]]]]:
-        call = {"block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.memory}
+        call = {"function": self.version, "block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.memory}
         how = ""
         for _ in range(TRIES):
             worker = self._take()
@@ -271,15 +306,16 @@ class Caller:
         self._give(worker, True)
 
     def _called(self, worker: Worker, call: dict[str, Any], inputs: list[_chunkwise.View]) -> list[tuple[Any, str, tuple[int, ...]]]:
-        if worker.base is None:
+        if self.version not in worker.bases:
+            worker.channel.send({"load": self.version, "file": self.file}, self.blob)
             message, blob = worker.answer(lambda: None)
             if "ready" not in message:
                 raise self._error(message, blob, call, 0)
-            worker.base = message["ready"]
+            worker.bases[self.version] = message["ready"]
         values = [np.frombuffer(v, dtype=np.uint8).view(v.dtype).reshape(v.shape) for v in inputs]
         places, size = placed(values, 0, worker.arena)
         began, most = time.monotonic(), 0
-        base = worker.base
+        base = worker.bases[self.version]
 
         def watch() -> None:
             nonlocal most
