@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,11 @@ def run(system: str, method: str, data: str, out: str, work: str) -> None:
     result.to_zarr(out, consolidated=False, encoding={name: {"compressors": None} for name in result.data_vars})
 
 
-def main() -> None:
+def compare(description: str | None, methods: Iterable[str], write: Callable[[Path, float], None], program: str) -> None:
+    """A table of what a program takes for each method with each system: ``program --run SYSTEM METHOD DATA OUT WORK``."""
     systems = ["numpy", "chunkwise", "dask"]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=list(methods), choices=list(methods))
     parser.add_argument("--systems", nargs="+", default=systems, choices=systems)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
@@ -89,7 +90,7 @@ def main() -> None:
                     if results and (system == "numpy" or "failed" in results[0]):
                         continue
                     shutil.rmtree(out, ignore_errors=True)
-                    result = measured([sys.executable, __file__, "--run", system, method, str(folder / "data.zarr"), str(out), str(work)], folder, 600)
+                    result = measured([sys.executable, program, "--run", system, method, str(folder / "data.zarr"), str(out), str(work)], folder, 600)
                     if "failed" not in result and turn == 0:
                         result["difference"] = 0.0 if system == "numpy" else difference(out, folder / "numpy.zarr")
                     shutil.rmtree(work, ignore_errors=True)
@@ -110,4 +111,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--run"]:
         run(*sys.argv[2:])
     else:
-        main()
+        compare(__doc__, METHODS, write, __file__)

@@ -484,4 +484,31 @@ mod tests {
         }
         assert_eq!(worst_need(&arrays, &stage).leaves, full);
     }
+
+    /// A short array between two long ones is stored in a way that takes much memory to read.
+    #[test]
+    fn the_task_that_reads_another_of_the_arrays_that_are_joined_is_found() {
+        let scratch = 80 << 20;
+        let grid = |len: u64| json!([{"regular": {"len": len, "size": 10}}]);
+        let ty = |len: u64| json!({"dtype": "float64", "shape": [len]});
+        let stored = |len: u64, scratch: u64| {
+            let access = json!({"whole": {"in_place": false, "scratch": scratch}});
+            array(json!({"role": "input", "shape": [len], "grid": grid(len), "access": access}))
+        };
+        let steps = json!([
+            {"read": "a", "type": ty(50)}, {"read": "b", "type": ty(10)}, {"read": "c", "type": ty(160)},
+            {"kernel": {"concat": {"axis": 0}}, "inputs": [0, 1, 2], "type": ty(220)},
+        ]);
+        let stage: Stage =
+            serde_json::from_value(json!({"name": "y", "kind": "blockwise", "program": {"steps": steps}, "projected_mem": 0,
+            "outputs": [{"step": 3, "array": "y", "tasks": grid(220)}],
+            "cost": {"bytes_read": 0, "bytes_written": 0, "gets": 0, "puts": 0}}))
+            .unwrap();
+        let y = array(json!({"shape": [220], "grid": grid(220)}));
+        let arrays = [("a", stored(50, 0)), ("b", stored(10, scratch)), ("c", stored(160, 0)), ("y", y)];
+        let arrays = BTreeMap::from(arrays.map(|(name, array)| (name.to_owned(), array)));
+        let most = (0..stage.tasks()).map(|task| need(&arrays, &stage, &stage.task_regions(task)).total).max();
+        assert_eq!(Some(worst_need(&arrays, &stage).total), most);
+        assert!(most >= Some(scratch));
+    }
 }
