@@ -76,7 +76,7 @@ def _function(
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function), shared=isinstance(function, Sharing))
+    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function), shared=isinstance(function, Sharing), private=getattr(function, "private", False))
     # Beside what the function allocates there are its process, and its blocks in shared memory.
     return _chunkwise.Function(name, caller.version, memory + blocks + BASE, caller)
 
@@ -163,12 +163,16 @@ def _checked(kwargs: dict[str, Any]) -> None:
 class Sharing:
     """A function of the package itself that leaves nothing in a process but what it imports, so that others like it may be called there, too."""
 
+    #: True if it holds secrets.
+    private = False
+
 
 class _Making:
     """A function that makes blocks from nothing but their places."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.private = getattr(function, "private", False)
         self.__name__ = _name_of(function)
 
     def __call__(self, _seed: Any, *args: Any, **kwargs: Any) -> Any:

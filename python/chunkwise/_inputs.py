@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from collections.abc import Sequence
 from math import ceil, prod
 from typing import Any
@@ -47,6 +48,24 @@ def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool) -> Array:
     return Array(bound(_chunkwise.open(url, used._runtime(), decode), spec, used.storage))
 
 
+def read_by_engine(x: Any, spec: Spec | None) -> Array | None:
+    """An array of zarr-python as the engine reads it, or None if only zarr-python can: it has other codecs, and other ways to get keys."""
+    found = place(x)
+    if found is None:
+        return None
+    try:
+        return from_zarr(x, spec=spec)
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError) as e:
+        from ._namespace import DTYPES
+
+        if np.dtype(x.dtype).name not in DTYPES:
+            raise
+        warnings.warn(f"{found.url} is read through zarr-python, which is slower, as the engine cannot read it: {e}", stacklevel=3)
+        return None
+
+
 def zarr_folder(x: Any) -> str | None:
     """The folder of an array of zarr-python, if it is in one."""
     found = place(x)
@@ -61,8 +80,8 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     """
     if isinstance(x, Array):
         return x if chunks in (None, "auto") else x.rechunk(chunks)
-    if place(x) is not None:
-        return from_zarr(x, chunks=None if isinstance(chunks, str) and chunks == "auto" else chunks, spec=spec)
+    if (read := read_by_engine(x, spec)) is not None:
+        return read if chunks is None or isinstance(chunks, str) and chunks == "auto" else read.rechunk(chunks)
     if isinstance(x, (bool, int, float, complex, list, tuple)):
         x = np.asarray(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__getitem__")):

@@ -20,6 +20,8 @@ SMALL = 16 << 20
 LIBRARIES = 128_000_000
 #: Bytes of an array that is sent to a process at most.
 LIGHT = 1 << 20
+#: Libraries of stores that are elsewhere, which may hold keys.
+HOLD_KEYS = (b"fsspec", b"s3fs", b"gcsfs", b"adlfs", b"obstore", b"icechunk")
 #: Executors whose workers are processes of this Python.
 _EXECUTORS = frozenset({"threads", "processes", "slurm", "command", "dask", "ray"})
 
@@ -39,8 +41,8 @@ class _Hdf5:
 class _Blocks(Sharing):
     """What is read for a block."""
 
-    def __init__(self, data: Any, chunks: Chunks, dtype: np.dtype[Any]) -> None:
-        self.data, self.dtype = data, dtype
+    def __init__(self, data: Any, chunks: Chunks, dtype: np.dtype[Any], private: bool) -> None:
+        self.data, self.dtype, self.private = data, dtype, private
         self.starts = [(0, *accumulate(axis)) for axis in chunks]
 
     def __call__(self, block_id: tuple[int, ...] = ()) -> np.ndarray[Any, Any]:
@@ -56,18 +58,17 @@ def _sendable(x: Any) -> Any | None:
     # A store in memory would be sent with all that it holds.
     if kind.__module__.startswith("zarr."):
         return x if type(x.store).__name__ in ("LocalStore", "FsspecStore", "ObjectStore", "ZipStore") else None
-    return x if getattr(x, "reads_files", False) and _is_light(x) else None
+    return x if getattr(x, "reads_files", False) else None
 
 
-def _is_light(x: Any) -> bool:
-    """True if an array holds no values itself: what a process gets of it is short."""
+def _pickled(x: Any) -> tuple[bytes, int] | None:
+    """What a process gets of an array, without values, and the bytes of it with them."""
     values: list[Any] = []
     try:
-        blob = cloudpickle.dumps(x, protocol=5, buffer_callback=values.append)
+        blob = bytes(cloudpickle.dumps(x, protocol=5, buffer_callback=values.append))
     except Exception:  # Of a library that we do not know.
-        return False
-    size: int = len(blob) + sum(v.raw().nbytes for v in values)
-    return size <= LIGHT
+        return None
+    return blob, len(blob) + sum(v.raw().nbytes for v in values)
 
 
 def read_in_processes(x: Any, dtype: np.dtype[Any], chunks: Chunks, spec: Spec | None) -> Array | None:
@@ -77,7 +78,9 @@ def read_in_processes(x: Any, dtype: np.dtype[Any], chunks: Chunks, spec: Spec |
     if prod(shape) * dtype.itemsize <= min(SMALL, used._allowed_bytes() // 8) or (used.executor or "threads") not in _EXECUTORS:
         return None
     data = _sendable(x)
-    if data is None:
+    pickled = None if data is None else _pickled(data)
+    if pickled is None or pickled[1] > LIGHT:
         return None
+    private = any(library in pickled[0] for library in HOLD_KEYS)
     block = prod(max(axis) for axis in chunks) * dtype.itemsize
-    return map_blocks(_Blocks(data, chunks, dtype), dtype=dtype, chunks=chunks, memory=LIBRARIES + 4 * block, name="read")
+    return map_blocks(_Blocks(data, chunks, dtype, private), dtype=dtype, chunks=chunks, memory=LIBRARIES + 4 * block, name="read")

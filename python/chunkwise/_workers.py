@@ -204,13 +204,14 @@ class Caller:
         code: str,
         path: list[str] | None = None,
         shared: bool = False,
+        private: bool = False,
     ) -> None:
         self.name, self.blob, self.file = name, blob, file
         self.memory, self.declared, self.timeout = memory, declared, timeout
         self.code = code
         # Modules of the user are where they are on the driver's machine, if that is this one, or else where Python looks for them.
         self.path = [p for p in path or () if p not in sys.path and os.path.exists(p)]
-        self.shared = shared
+        self.shared, self.private = shared, private
         self.pool = SHARED if shared else Pool()
         self.busy: set[Worker] = set()
         self.lock = threading.Lock()
@@ -227,6 +228,11 @@ class Caller:
 
     def stored(self) -> bytes:
         """It as workers on other machines read it. Where it is written and how long it may take are no part of its version."""
+        if self.private:
+            raise ValueError(
+                f"what {self.name!r} reads is in a store with keys of its own, which are not written into the folder of a run for workers elsewhere: "
+                "use the executor 'threads', or have the keys in the environment or a profile"
+            )
         aside = {"file": self.file, "timeout": self.timeout, "path": sys.path}
         return json.dumps(aside).encode() + b"\n" + self._hashed()
 

@@ -22,10 +22,9 @@ from . import _cumulative, _fit, _flox, _functions, _run
 from ._array import Array, Chunks
 from ._hooks import divert
 from ._index import orthogonal, points
-from ._inputs import from_array, from_zarr, normalize_chunks, zarr_folder
+from ._inputs import from_array, normalize_chunks, read_by_engine, zarr_folder
 from ._namespace import call
 from ._spec import Spec
-from ._stores import place
 from ._targets import store_elsewhere
 
 #: Kinds of dtypes that the engine does not have, and that mostly describe data. Numbers that it does not have are refused: they may be large.
@@ -72,9 +71,9 @@ def unwrapped(data: Any, spec: Spec | None = None) -> Array:
     """The array that xarray's adapters make of a stored one, which is opened with a spec."""
     if isinstance(data, Array):
         return data
-    if place(data) is not None:
+    if (read := read_by_engine(data, spec)) is not None:
         # xarray aligns by its own labels and has its own attributes.
-        return Array(from_zarr(data, spec=spec)._lazy.bare())
+        return Array(read._lazy.bare())
     if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray):
         return unwrapped(data.array, spec)
     if isinstance(data, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):

@@ -92,6 +92,8 @@ def test_keys_of_a_store_reach_no_plan(s3: MiniStack, bucket: str, kind: object,
     array = cw.from_array(zarr.open_array(store, path="t", mode="r"))
     assert calls(array) and "mine-alone" not in cw.plan(array)["json"]
     np.testing.assert_array_equal(array.compute(), VALUES)
+    with pytest.raises(ValueError, match="keys of its own"):
+        array.compute(spec=cw.Spec(executor="processes", executor_options={"program": os.environ["CHUNKWISE_BIN"]}))
 
 
 @pytest.mark.parametrize("kind", [fsspec, obstore])
@@ -107,6 +109,24 @@ def test_xarray_reads_and_writes_buckets(s3: MiniStack, bucket: str, kind: objec
     np.testing.assert_allclose(mean, VALUES[:, 3:21].mean(0), atol=1e-4)
     lazy.drop_encoding().to_zarr(store, group="copy", consolidated=False)
     np.testing.assert_allclose(zarr.open_array(store, path="copy/t", mode="r")[:], VALUES, atol=1e-4)
+
+
+def test_an_array_that_only_zarr_python_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine does not have all codecs that there are."""
+    from numcodecs.zarr3 import Delta
+
+    monkeypatch.setattr("chunkwise._sources.SMALL", 0)
+    values = np.arange(1200).reshape(40, 30)
+    zarr.create_array(tmp_path / "x.zarr", name="t", data=values, chunks=(10, 30), filters=[Delta(dtype="int64")], dimension_names=("y", "x"))
+    stored = zarr.open_array(tmp_path / "x.zarr", path="t", mode="r")
+    with pytest.warns(UserWarning, match="through zarr-python, which is slower, as the engine cannot read it"):
+        array = cw.from_array(stored, chunks=(10, 30))
+    assert calls(array) and array.chunks == BLOCKS
+    np.testing.assert_array_equal(array.compute(), values)
+    with pytest.warns(UserWarning, match="through zarr-python"):
+        lazy = xr.open_zarr(tmp_path / "x.zarr", consolidated=False, chunks={}).t
+    assert calls(lazy.data)
+    np.testing.assert_array_equal(lazy.compute(), values)
 
 
 def test_an_array_on_a_web_server_is_read_by_the_engine(tmp_path: Path, web: str) -> None:
