@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from itertools import accumulate
 from math import prod
@@ -13,17 +14,37 @@ import numpy as np
 from ._array import Array, Chunks
 from ._functions import Sharing, map_blocks
 from ._spec import Spec, current
+from ._workers import LEFT
 
 #: Bytes that are copied into memory at once: a process would take longer to start than they to read.
-SMALL = 16 << 20
-#: Bytes that reading a block may take besides four times the block: libraries that read files of other formats are large.
-LIBRARIES = 128_000_000
+SMALL = 4 << 20
+#: Bytes that are copied so altogether: a data set may have thousands of small files.
+ALL_SMALL = 64 << 20
+#: Files that xarray keeps open in a process: each has caches of its own.
+OPEN_FILES = 4
 #: Bytes of an array that is sent to a process at most.
 LIGHT = 1 << 20
 #: Libraries of stores that are elsewhere, which may hold keys.
 HOLD_KEYS = (b"fsspec", b"s3fs", b"gcsfs", b"adlfs", b"obstore", b"icechunk")
 #: Executors whose workers are processes of this Python.
 _EXECUTORS = frozenset({"threads", "processes", "slurm", "command", "dask", "ray"})
+
+
+class _Copies:
+    """How much has been copied."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+    def takes(self, nbytes: int, allowed: int) -> bool:
+        """True if an array of so many bytes may be copied, too."""
+        if nbytes > min(SMALL, allowed // 8) or self.nbytes + nbytes > min(ALL_SMALL, allowed // 8):
+            return False
+        self.nbytes += nbytes
+        return True
+
+
+_copies = _Copies()
 
 
 class _Hdf5:
@@ -46,6 +67,8 @@ class _Blocks(Sharing):
         self.starts = [(0, *accumulate(axis)) for axis in chunks]
 
     def __call__(self, block_id: tuple[int, ...] = ()) -> np.ndarray[Any, Any]:
+        if (xarray := sys.modules.get("xarray")) is not None:
+            xarray.set_options(file_cache_maxsize=OPEN_FILES)
         part = self.data[tuple(slice(s[k], s[k + 1]) for s, k in zip(self.starts, block_id))]
         return np.asarray(part, dtype=self.dtype)
 
@@ -75,7 +98,7 @@ def read_in_processes(x: Any, dtype: np.dtype[Any], chunks: Chunks, spec: Spec |
     """The array of what processes read, if it is large and they can."""
     shape = tuple(sum(axis) for axis in chunks)
     used = current(spec)
-    if prod(shape) * dtype.itemsize <= min(SMALL, used._allowed_bytes() // 8) or (used.executor or "threads") not in _EXECUTORS:
+    if (used.executor or "threads") not in _EXECUTORS or _copies.takes(prod(shape) * dtype.itemsize, used._allowed_bytes()):
         return None
     data = _sendable(x)
     pickled = None if data is None else _pickled(data)
@@ -83,4 +106,4 @@ def read_in_processes(x: Any, dtype: np.dtype[Any], chunks: Chunks, spec: Spec |
         return None
     private = any(library in pickled[0] for library in HOLD_KEYS)
     block = prod(max(axis) for axis in chunks) * dtype.itemsize
-    return map_blocks(_Blocks(data, chunks, dtype, private), dtype=dtype, chunks=chunks, memory=LIBRARIES + 4 * block, name="read")
+    return map_blocks(_Blocks(data, chunks, dtype, private), dtype=dtype, chunks=chunks, memory=LEFT + 4 * block, name="read")

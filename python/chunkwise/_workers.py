@@ -103,8 +103,9 @@ class Worker:
         os.close(life)
         self.channel, self.arena = Channel(ours), Arena(fd)
         self.channel.send({"path": path})
-        #: By the version of a function that it has loaded, the bytes that it had for itself then.
-        self.bases: dict[str, int] = {}
+        #: The versions of the functions that it has loaded, and the bytes that it had for itself with the first one.
+        self.loaded: set[str] = set()
+        self.base = 0
 
     def kill(self) -> list[int]:
         """Kills the process and all that it has started, whose numbers it returns."""
@@ -162,6 +163,10 @@ def _anonymous_file() -> int:
 
 class Stopped(KeyboardInterrupt):
     """The run was stopped."""
+
+
+#: Bytes that functions of the package may leave in a process, mostly for what they import.
+LEFT = 128_000_000
 
 
 class Pool:
@@ -309,19 +314,21 @@ class Caller:
 
     def done(self, worker: Worker) -> None:
         """The engine has copied what a call has made."""
-        self._give(worker, True)
+        # What functions that share a process leave there, such as caches of files, is no memory of the next one.
+        self._give(worker, not self.shared or _anonymous(worker.process.pid) - worker.base <= LEFT)
 
     def _called(self, worker: Worker, call: dict[str, Any], inputs: list[_chunkwise.View]) -> list[tuple[Any, str, tuple[int, ...]]]:
-        if self.version not in worker.bases:
+        if self.version not in worker.loaded:
             worker.channel.send({"load": self.version, "file": self.file}, self.blob)
             message, blob = worker.answer(lambda: None)
             if "ready" not in message:
                 raise self._error(message, blob, call, 0)
-            worker.bases[self.version] = message["ready"]
+            worker.base = worker.base or message["ready"]
+            worker.loaded.add(self.version)
         values = [np.frombuffer(v, dtype=np.uint8).view(v.dtype).reshape(v.shape) for v in inputs]
         places, size = placed(values, 0, worker.arena)
         began, most = time.monotonic(), 0
-        base = worker.bases[self.version]
+        base = worker.base
 
         def watch() -> None:
             nonlocal most

@@ -88,7 +88,7 @@ def test_keys_of_a_store_reach_no_plan(s3: MiniStack, bucket: str, kind: object,
     names = ("key", "secret") if kind is fsspec else ("access_key_id", "secret_access_key")
     store = kind(s3, bucket, **dict.fromkeys(names, "mine-alone"))  # type: ignore[operator]
     zarr.create_array(store, name="t", data=VALUES, chunks=(10, 30))
-    monkeypatch.setattr("chunkwise._sources.SMALL", 0)
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
     array = cw.from_array(zarr.open_array(store, path="t", mode="r"))
     assert calls(array) and "mine-alone" not in cw.plan(array)["json"]
     np.testing.assert_array_equal(array.compute(), VALUES)
@@ -115,7 +115,7 @@ def test_an_array_that_only_zarr_python_can_read(tmp_path: Path, monkeypatch: py
     """The engine does not have all codecs that there are."""
     from numcodecs.zarr3 import Delta
 
-    monkeypatch.setattr("chunkwise._sources.SMALL", 0)
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
     values = np.arange(1200).reshape(40, 30)
     zarr.create_array(tmp_path / "x.zarr", name="t", data=values, chunks=(10, 30), filters=[Delta(dtype="int64")], dimension_names=("y", "x"))
     stored = zarr.open_array(tmp_path / "x.zarr", path="t", mode="r")
@@ -142,7 +142,7 @@ def test_an_array_on_a_web_server_is_read_by_the_engine(tmp_path: Path, web: str
 @pytest.mark.parametrize("dtype", ["i2", ">f4", "?"])
 def test_data_sets_of_hdf5_are_read_block_by_block(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     h5py = pytest.importorskip("h5py")
-    monkeypatch.setattr("chunkwise._sources.SMALL", 0)
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
     values = (VALUES * 3).astype(dtype)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("group/t", data=values, chunks=(10, 15))
@@ -190,3 +190,32 @@ def test_tasks_are_not_cut_below_the_blocks_of_a_function_that_takes_much_memory
     array = cw.map_blocks(np.zeros, (250, 500, 500), "i2", chunks=((250, 150), (500,), (500,)), dtype="i2", memory=memory)
     for fold in (cw.max(array), cw.mean(array, axis=0), array):
         assert cw.plan(fold, spec=cw.Spec(allowed_mem="2GB"))["tasks"] <= 8
+
+
+def test_many_files_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are copied only while they are few, and what reading leaves in a process stays little."""
+    pytest.importorskip("netCDF4")
+    from chunkwise import _sources, _workers
+
+    monkeypatch.setattr(_sources, "ALL_SMALL", 3_000_000)
+    monkeypatch.setattr(_sources, "_copies", _sources._Copies())
+    values = np.random.default_rng(2).random((24, 5, 160, 250))
+    for k, each in enumerate(values):
+        xr.Dataset({"t": (("time", "y", "x"), each)}, {"time": np.arange(5) + 5 * k}).to_netcdf(tmp_path / f"{k:02}.nc", engine="netcdf4")
+    started, left = [], []
+    start, done = _workers.Worker.__init__, _workers.Caller.done
+
+    def starting(worker: _workers.Worker, path: list[str]) -> None:
+        started.append(worker)
+        start(worker, path)
+
+    def ending(caller: _workers.Caller, worker: _workers.Worker) -> None:
+        left.append(_workers._anonymous(worker.process.pid) - worker.base)
+        done(caller, worker)
+
+    monkeypatch.setattr(_workers.Worker, "__init__", starting)
+    monkeypatch.setattr(_workers.Caller, "done", ending)
+    lazy = xr.open_mfdataset(sorted(tmp_path.glob("*.nc")), chunks={"time": 5})
+    np.testing.assert_allclose(lazy.t.mean("time").compute(), values.mean((0, 1)))
+    assert len(left) >= 22 and len(started) <= 4 and max(left) < _workers.LEFT
+    assert all(worker.process.poll() is not None for worker in started), "a process is left"
