@@ -12,7 +12,7 @@ from . import _chunkwise
 from ._array import Array
 from ._inputs import _url, zarr_folder
 from ._plans import Plan
-from ._spec import Spec, check_computing, current, joined, watcher
+from ._spec import Spec, check_computing, current, joined, over, watcher
 
 
 def _values(buffer: _chunkwise.Buffer, array: Array) -> np.ndarray[Any, Any]:
@@ -38,12 +38,12 @@ def persist(*arrays: Array, spec: Spec | None = None) -> tuple[Array, ...]:
     from ._inputs import from_array
 
     values = compute(*arrays, spec=spec)
-    return tuple(from_array(v, chunks=a.chunks, spec=_own(a))._like(a) for v, a in zip(values, arrays, strict=True))
+    return tuple(from_array(v, chunks=a.chunks, spec=_own(a, spec))._like(a) for v, a in zip(values, arrays, strict=True))
 
 
-def _own(array: Array) -> Spec:
-    """What the arrays that this one is made of were made with."""
-    return joined(array._lazy.specs)
+def _own(array: Array, spec: Spec | None) -> Spec:
+    """What the arrays that this one is made of were made with, and what was said for it."""
+    return over(joined(array._lazy.specs, spec or Spec()), spec)
 
 
 def _output(array: Array, url: Any, chunks: Any = None, attrs: dict[str, Any] | None = None) -> tuple[Any, str, list[int] | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from itertools import accumulate
@@ -51,7 +52,7 @@ class _Hdf5:
     """A data set of an HDF5 file, which each process opens for itself."""
 
     def __init__(self, dataset: Any) -> None:
-        self.file, self.name = dataset.file.filename, dataset.name
+        self.file, self.name = os.path.abspath(dataset.file.filename), dataset.name
 
     def __getitem__(self, key: Any) -> Any:
         h5py: Any = import_module("h5py")
@@ -77,7 +78,8 @@ def _sendable(x: Any) -> Any | None:
     """The array in a form in which a process gets where it is, not its values."""
     kind = type(x)
     if kind.__module__.startswith("h5py."):
-        return _Hdf5(x) if getattr(x, "file", None) is not None and hasattr(x.file, "filename") else None
+        # A file may be in memory, or an object of Python.
+        return _Hdf5(x) if os.path.isfile(x.file.filename) else None
     # A store in memory would be sent with all that it holds.
     if kind.__module__.startswith("zarr."):
         return x if type(x.store).__name__ in ("LocalStore", "FsspecStore", "ObjectStore", "ZipStore") else None

@@ -48,6 +48,7 @@ def test_different_specs_need_a_word(stored: str) -> None:
     with pytest.raises(ValueError, match="different specs: allowed_mem is '300MB' and '400MB'; say which with spec="):
         (x + y).compute()
     np.testing.assert_array_equal((x + y).compute(spec=ONE), 2 * np.arange(60.0).reshape(6, 10))
+    assert (x + y).persist(spec=OTHER).spec.allowed_mem == "400MB"
     here, there = (cw.from_array(np.ones(3), spec=cw.Spec(storage={"s3://b": {"region": r}})) for r in ("here", "there"))
     with pytest.raises(ValueError, match="different storage options for s3://b"):
         cw.compute(here, there)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import io
 import os
 import sys
 import threading
@@ -153,6 +154,61 @@ def test_data_sets_of_hdf5_are_read_block_by_block(tmp_path: Path, dtype: str, m
         assert calls(array) and array.dtype == np.dtype(dtype).newbyteorder("=") and array.chunks == ((10,) * 4, (15, 15))
         np.testing.assert_array_equal(array.compute(), values)
         np.testing.assert_array_equal(part.compute(), values[7:33, ::2])
+
+
+def test_data_sets_of_hdf5_that_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can open them."""
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
+    for options in ({"name": io.BytesIO()}, {"name": "memory.h5", "driver": "core", "backing_store": False}):
+        with h5py.File(mode="w", **options) as file:
+            file["t"] = VALUES
+            array = cw.from_array(file["t"])
+        assert not calls(array)
+        np.testing.assert_array_equal(array.compute(), VALUES)
+
+
+def test_a_data_set_of_files_comes_back_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, attributes, dates, dtypes and encodings, and not only values."""
+    pytest.importorskip("netCDF4")
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
+    values = np.random.default_rng(3).random((12, 4, 3)).astype("f4")
+    values[3, 1, 2] = np.nan
+    for k in range(3):
+        days = np.datetime64("2001-12-30") + np.arange(4 * k, 4 * k + 4).astype("m8[D]")
+        each = xr.Dataset(
+            {"t": (("time", "y", "x"), values[4 * k : 4 * k + 4], {"units": "K", "long_name": "temperature"}), "n": (("time",), np.arange(4, dtype="i2") + k)},
+            {"time": days.astype("M8[ns]"), "y": ("y", np.arange(4.0), {"units": "degrees_north"}), "name": ("x", ["a", "bb", "c"])},
+            {"title": "of files"},
+        )
+        each.t.encoding = {"dtype": "i2", "scale_factor": 1e-4, "add_offset": 0.5, "_FillValue": -1}
+        each.to_netcdf(tmp_path / f"{k}.nc", engine="netcdf4")
+    files = sorted(tmp_path.glob("*.nc"))
+    lazy = xr.open_mfdataset(files, chunks={"time": 2})
+    expected = xr.concat([xr.open_dataset(file).load() for file in files], "time", data_vars="minimal", coords="minimal", compat="override")
+    xr.testing.assert_identical(lazy.compute(), expected)
+    lazy.to_zarr(tmp_path / "out.zarr", consolidated=False)
+    with xr.open_zarr(tmp_path / "out.zarr", consolidated=False, chunks=None) as written:
+        xr.testing.assert_identical(written.load(), expected)
+        assert {k: v.dtype for k, v in written.variables.items()} == {k: v.dtype for k, v in expected.variables.items()}
+        assert written.t.encoding["scale_factor"] == 1e-4 and written.t.encoding["dtype"] == np.dtype("i2")
+
+
+def test_stores_of_obstore_by_their_options(tmp_path: Path) -> None:
+    from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
+
+    from chunkwise._stores import _obstore
+
+    def place(store: object) -> tuple[object, ...] | None:
+        return _obstore(zarr.storage.ObjectStore(store))  # type: ignore[arg-type]
+
+    assert place(GCSStore("b", prefix="x/y", skip_signature=True)) == ("gs://b/x/y", {"gs://b": {"anonymous": True}})
+    azure = AzureStore("c", account_name="someone", skip_signature=True)
+    assert place(azure) == ("az://c", {"az://c": {"anonymous": True, "account": "someone"}})
+    style = {"virtual_hosted_style_request": True, "region": "eu-west-1"}
+    assert place(S3Store("b", **style)) == ("s3://b", {"s3://b": {"region": "eu-west-1", "path_style": False}})
+    assert place(AzureStore("c", account_name="someone", account_key="c2VjcmV0")) is None
+    assert place(LocalStore(tmp_path)) == (str(tmp_path), {})
 
 
 @pytest.mark.parametrize("engine", ["netcdf4", "scipy"])
