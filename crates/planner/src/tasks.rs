@@ -341,10 +341,10 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
         }
         let smaller = streams.into_iter().find_map(|stream| {
             let next = halved(stage, stream)?;
-            let less = memory::worst_need(&draft.arrays, &next);
+            let less = Some(memory::worst_need(&draft.arrays, &next)).filter(|less| less.total < need.total)?;
             let made = blocks_of_tasks(&next);
             let frees = made <= blocks * 1.01 || (need.total > budget && less.total <= need.total / 10 * 9);
-            (less.total < need.total && frees).then_some((next, less, made))
+            frees.then_some((next, less, made))
         });
         let Some((next, less, made)) = smaller else { break };
         (*stage, need, blocks) = (next, less, made);
