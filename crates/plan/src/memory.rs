@@ -462,7 +462,8 @@ mod tests {
             labels[group as usize] = group;
             labels[rows - 1 - group as usize] = group;
         }
-        let grid = |lens: [usize; 2], sizes: [usize; 2]| json!([{"regular": {"len": lens[0], "size": sizes[0]}}, {"regular": {"len": lens[1], "size": sizes[1]}}]);
+        let axis = |len: usize, size: usize| json!({"regular": {"len": len, "size": size}});
+        let grid = |lens: [usize; 2], sizes: [usize; 2]| json!([axis(lens[0], sizes[0]), axis(lens[1], sizes[1])]);
         let ty = |shape: [usize; 2]| json!({"dtype": "float64", "shape": shape});
         let input = array(json!({"role": "input", "shape": [rows, columns], "grid": grid([rows, columns], [window, columns]),
                                  "access": {"whole": {"in_place": false, "scratch": 0}}}));
