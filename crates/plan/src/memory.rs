@@ -199,6 +199,8 @@ fn volume_of(regions: &[Region]) -> u64 {
 const ROUNDING: u64 = 2 << 20;
 /// Tasks of less than this have no such blocks to speak of.
 const ROUNDED: u64 = 16 << 20;
+/// Blocks for reading a chunk, or for writing one.
+const BUFFERS: u64 = 3;
 
 /// The need of the task that writes these regions.
 pub fn need(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region]) -> Need {
@@ -227,10 +229,18 @@ fn unlike(program: &Program) -> usize {
 fn need_of(arrays: &BTreeMap<String, PlanArray>, stage: &Stage, regions: &[Region], compared: usize) -> Need {
     let mut need = exact(arrays, stage, regions, compared);
     if need.total >= ROUNDED {
-        let folds = stage.program.steps.iter().filter(|s| s.stream.is_some()).count();
-        // One block for each leaf, fold and output, and those for reading and writing a chunk.
-        let blocks = stage.reads().count() + 2 * folds + stage.outputs.len() + 3;
-        need.total = need.total.saturating_add((ROUNDING * blocks as u64).min(need.total / 2));
+        let folds = stage.program.steps.iter().filter(|s| s.stream.is_some()).count() as u64;
+        let (reads, written) = (stage.reads().count() as u64, stage.outputs.len() as u64);
+        let evaluating = if need.tile > need.reading { (need.tile, stage.program.steps.len() as u64) } else { (need.reading, BUFFERS) };
+        // One block for each leaf and output, and two for each fold.
+        let parts = [
+            (need.leaves, reads),
+            evaluating,
+            (need.accumulators, 2 * folds),
+            (need.outputs.saturating_add(need.writing), written + BUFFERS),
+        ];
+        let large = parts.iter().map(|&(bytes, blocks)| blocks.min(bytes / (2 * ROUNDING))).fold(0, u64::saturating_add);
+        need.total = need.total.saturating_add(ROUNDING.saturating_mul(large));
     }
     need
 }

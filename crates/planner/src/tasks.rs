@@ -330,6 +330,7 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
     let (budget, target) = (draft.spec.task_budget(), draft.target());
     let mut need = memory::worst_need(&draft.arrays, stage);
     let mut blocks = blocks_of_tasks(stage);
+    let again = |stage: &Stage| (amplification(&draft.arrays, stage) * 100.0).round();
     let too_large = |need: &Need| need.total > budget || (raw && need.total > target && need.leaves.max(need.tile) > draft.step_bytes());
     let mut falls = draft.watch.falling("halving steps");
     while too_large(&need) && falls.goes_on(need.total) {
@@ -339,12 +340,17 @@ fn steps(draft: &Draft, stage: &mut Stage) -> Need {
                 streams.push(stream);
             }
         }
-        let smaller = streams.into_iter().find_map(|stream| {
-            let next = halved(stage, stream)?;
+        let shorter = |stream: &[AxisChunks], axis: usize| {
+            let next = halved(stage, stream, axis)?;
             let less = Some(memory::worst_need(&draft.arrays, &next)).filter(|less| less.total < need.total)?;
             let made = blocks_of_tasks(&next);
             let frees = made <= blocks * 1.01 || (need.total > budget && less.total <= need.total / 10 * 9);
             frees.then_some((next, less, made))
+        };
+        // The slowest index of a raw array: its parts are long runs of the file. Of others that which leaves least to decode twice.
+        let smaller = streams.into_iter().find_map(|stream| {
+            let mut cuts = (0..stream.len()).filter_map(|axis| shorter(stream, axis));
+            if raw { cuts.next() } else { cuts.min_by(|a, b| again(&a.0).total_cmp(&again(&b.0))) }
         });
         let Some((next, less, made)) = smaller else { break };
         (*stage, need, blocks) = (next, less, made);
@@ -357,10 +363,11 @@ fn raw(draft: &Draft, stage: &Stage) -> bool {
     draft.reads_only(stage, |a| a.access == ArrayAccess::Raw || memory::keeps(a))
 }
 
-/// The stage with the steps halved that are cut like this, of all its folds; `None` if they are single elements.
-fn halved(stage: &Stage, stream: &[AxisChunks]) -> Option<Stage> {
-    // The slowest index that can be cut: its parts are long runs of the file.
-    let axis = stream.iter().position(|c| matches!(c, AxisChunks::Regular { len, size } if *size.min(len) > 1))?;
+/// The stage with the steps halved along an axis that are cut like this, of all its folds; `None` if they are single elements there.
+fn halved(stage: &Stage, stream: &[AxisChunks], axis: usize) -> Option<Stage> {
+    if !matches!(stream[axis], AxisChunks::Regular { len, size } if size.min(len) > 1) {
+        return None;
+    }
     let mut next = stage.clone();
     for cut in next.program.steps.iter_mut().filter_map(|s| s.stream.as_mut()).filter(|c| **c == stream) {
         if let AxisChunks::Regular { len, size } = &mut cut[axis] {

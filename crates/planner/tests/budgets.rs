@@ -4,9 +4,10 @@
 
 mod random;
 
-use chunkwise_ops::{Array, manipulate};
+use chunkwise_kernels::ReduceOp;
+use chunkwise_ops::{Array, Source, manipulate, reduce};
 use chunkwise_planner::{PlannerError, Request};
-use chunkwise_types::DType;
+use chunkwise_types::{ArrayAccess, ChunkGrid, DType};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use random::{RESERVED, Stored, cases, declared, planned, request};
@@ -49,6 +50,19 @@ fn more_memory_is_never_too_much_for_a_reshape() {
         let first = fitting.first().copied().unwrap();
         assert_eq!(fitting, (first..=3000).step_by(290).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn short_steps_of_a_fold_are_whole_inner_chunks() {
+    let (shape, shard, inner) = ([60, 487, 607], [60, 180, 96], vec![60, 90, 48]);
+    let metadata = serde_json::json!({"zarr_format": 3});
+    let source = Source { url: "file:///data/x".into(), access: ArrayAccess::default(), inner_chunk: Some(inner), metadata };
+    let x = Array::stored(source, DType::Int64, ChunkGrid::regular(&shape, &shard), vec![None; 3]);
+    let sum = request(reduce::reduce(&x, ReduceOp::Sum, Some(&[1, 2]), false).unwrap(), None);
+    // A step of a shard needs 31 MB, one of an inner chunk 21 MB.
+    let plan = planned(&sum, RESERVED + 22 * MB, 1).unwrap();
+    let (read, all) = (plan.stages.iter().map(|s| s.cost.bytes_read).sum::<u64>(), shape.iter().product::<u64>() * 8);
+    assert!(read < all * 12 / 10, "{read} bytes of {all}");
 }
 
 #[test]
