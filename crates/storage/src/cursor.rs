@@ -274,7 +274,7 @@ impl ArrayIo {
                 stats.bytes_read += data.len() as u64;
                 data
             }
-            Object::File(..) | Object::Remote(_) => {
+            Object::File { .. } | Object::Remote(_) => {
                 if object.len() > inner.codec.most() {
                     let (size, most) = (object.len(), inner.codec.most());
                     return Err(format!("it has {size} bytes, where at most {most} can be right").into());

@@ -36,6 +36,7 @@ mod place;
 mod raw;
 mod read;
 mod recognise;
+mod references;
 mod remote;
 mod replace;
 mod shard;

@@ -6,8 +6,8 @@ use std::fs::File;
 
 /// An object whose byte ranges can be read one after another.
 pub(crate) enum Object {
-    /// A file and its size.
-    File(File, u64),
+    /// A file, or a part of one: where it begins, and its bytes.
+    File { file: File, at: u64, len: u64 },
     /// The bytes.
     Memory(Bytes),
     /// The size of an object in an object store. Its ranges are requested one by one.
@@ -18,7 +18,7 @@ impl Object {
     /// The bytes of the object.
     pub fn len(&self) -> u64 {
         match self {
-            Object::File(_, size) | Object::Remote(size) => *size,
+            Object::File { len, .. } | Object::Remote(len) => *len,
             Object::Memory(data) => data.len() as u64,
         }
     }
@@ -27,9 +27,13 @@ impl Object {
     pub fn read(&self, store: &Store, key: &str, at: u64, out: &mut [u8]) -> Result<u64, StorageError> {
         let failed = |e| StorageError::of_io("read", store.url(key), &e);
         match self {
-            Object::File(file, _) => {
+            Object::File { file, at: start, len } => {
+                // What follows a part of a file is not its own.
+                if at.saturating_add(out.len() as u64) > *len {
+                    return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
+                }
                 store.count_read(out.len() as u64);
-                local::read_at(file, out, at).map_err(failed)?;
+                local::read_at(file, out, start + at).map_err(failed)?;
             }
             Object::Memory(data) => {
                 let from = usize::try_from(at).ok().and_then(|at| data.get(at..)?.get(..out.len()));

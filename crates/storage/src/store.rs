@@ -4,6 +4,7 @@ use crate::counters::Count;
 use crate::folder::Folder;
 use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
+use crate::references::{Part, References};
 use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, Stores, local};
 use bytes::Bytes;
@@ -32,13 +33,15 @@ pub struct Store {
     pub(crate) memory: Option<Arc<MemoryTier>>,
     /// For inputs: objects that were written after the run began must not be read.
     watch: Option<Arc<InputWatch>>,
+    /// For chunks that are parts of other files.
+    references: Option<Arc<References>>,
 }
 
 impl Store {
     /// A folder in an open store.
-    pub(crate) fn new(stores: Stores, remote: Arc<Remote>, location: &Location) -> Store {
+    pub(crate) fn new(stores: Stores, remote: Arc<Remote>, location: &Location, references: Option<Arc<References>>) -> Store {
         let prefix = remote::parts(location).2.trim_matches('/').to_string();
-        Store { stores, remote, prefix, location: location.clone(), memory: None, watch: None }
+        Store { stores, remote, prefix, location: location.clone(), memory: None, watch: None, references }
     }
 
     /// The handle that it was opened with.
@@ -81,15 +84,22 @@ impl Store {
     }
 
     pub(crate) fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
-        if self.can_list() {
+        let listed = self.references.is_none() || action == "list";
+        if self.can_list() && listed {
             return Ok(());
         }
         let detail = match action {
+            _ if !listed => "its chunks are parts of other files, which can only be read",
             "list" => "a web server cannot be listed; name an array, or a group with consolidated metadata",
             _ => "http and https URLs can only be read; write to a folder, s3://, gs:// or az://",
         };
         let detail = detail.into();
         Err(StorageError::Store { action, url: self.url(key), detail, transient: false })
+    }
+
+    /// Where a chunk is that is a part of another file.
+    fn part(&self, key: &str) -> Option<Part<'_>> {
+        self.references.as_ref()?.part(key)
     }
 
     pub(crate) fn held(&self, key: &str) -> Option<Bytes> {
@@ -144,6 +154,15 @@ impl Store {
         }
         let path = self.key(key)?;
         self.count(Count::Gets, 1);
+        if let Some(part) = self.part(key) {
+            if part.len > most {
+                return Err(self.too_large(key, part.len, most));
+            }
+            let (data, meta) = part.read()?;
+            self.count(Count::BytesRead, part.len);
+            self.seen(key, || input::modified(&meta))?;
+            return Ok(Some(data));
+        }
         if let Some(file) = self.file(key) {
             let Some((data, meta)) = self.read_file(&file, key, most)? else { return Ok(None) };
             self.seen(key, || input::modified(&meta))?;
@@ -164,12 +183,14 @@ impl Store {
     fn read_file(&self, file: &Path, key: &str, most: u64) -> Result<Option<(Bytes, std::fs::Metadata)>, StorageError> {
         let found = local::read(file, most).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
         let Some((data, meta)) = found else { return Ok(None) };
-        let data = data.map_err(|size| {
-            let detail = format!("the object has {size} bytes, where at most {most} can be right");
-            StorageError::Store { action: "read", url: self.url(key), detail, transient: false }
-        })?;
+        let data = data.map_err(|size| self.too_large(key, size, most))?;
         self.count(Count::BytesRead, data.len() as u64);
         Ok(Some((data.into(), meta)))
+    }
+
+    fn too_large(&self, key: &str, size: u64, most: u64) -> StorageError {
+        let detail = format!("the object has {size} bytes, where at most {most} can be right");
+        StorageError::Store { action: "read", url: self.url(key), detail, transient: false }
     }
 
     /// An object and its state, `None` if there is none.
@@ -195,7 +216,9 @@ impl Store {
         let path = self.key("")?;
         self.count(Count::Lists, 1);
         if let Some(folder) = self.file("") {
-            return local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e));
+            let mut found = local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
+            found.extend(self.references.iter().flat_map(|list| list.newer(time)).map(String::from));
+            return Ok(found);
         }
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         self.wait("list", "", async {
@@ -230,10 +253,15 @@ impl Store {
         }
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         self.count(Count::Gets, 1);
+        if let Some(part) = self.part(key) {
+            let (file, at, meta) = part.open()?;
+            self.seen(key, || input::modified(&meta))?;
+            return Ok(Some(Object::File { file, at, len: part.len }));
+        }
         let opened = local::open(&file).map_err(|e| StorageError::of_io("read", self.url(key), &e))?;
         let Some((file, meta)) = opened else { return Ok(None) };
         self.seen(key, || input::modified(&meta))?;
-        Ok(Some(Object::File(file, meta.len())))
+        Ok(Some(Object::File { file, at: 0, len: meta.len() }))
     }
 
     /// Counts bytes that were read from an open object.
@@ -248,6 +276,9 @@ impl Store {
         }
         let path = self.key(key)?;
         self.count(Count::Heads, 1);
+        if let Some(part) = self.part(key) {
+            return Ok(Some(part.len));
+        }
         if let Some(file) = self.file(key) {
             return match std::fs::metadata(&file) {
                 Ok(m) => Ok(m.is_file().then_some(m.len())),
@@ -457,7 +488,8 @@ impl Store {
             let names = self.list("")?.into_iter().map(|(name, _)| name).collect();
             return Ok((names, self.is_local()));
         };
-        let (names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
+        let (mut names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
+        names.extend(self.references.iter().flat_map(|list| list.keys()).map(|(key, _)| key.to_string()));
         self.count(Count::Lists, 1 + names.len() as u64 / PAGE);
         Ok((names, unfinished))
     }
@@ -479,7 +511,9 @@ impl Store {
         let mut out = if let Some(folder) = self.file(key) {
             let within = if key.is_empty() { String::new() } else { format!("{key}/") };
             let found = local::list(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e))?;
-            found.into_iter().map(|(name, size)| (format!("{within}{name}"), size, None)).collect()
+            let files = found.into_iter().map(|(name, size)| (format!("{within}{name}"), size, None));
+            let parts = self.references.iter().flat_map(|list| list.keys()).filter(|(name, _)| name.starts_with(&within));
+            files.chain(parts.map(|(name, size)| (name.to_string(), size, None))).collect()
         } else {
             let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
             let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };

@@ -7,6 +7,7 @@
 
 use crate::allowed::Prefixes;
 use crate::counters::{Count, Counters, Counts};
+use crate::references::{Known, References};
 use crate::remote::{self, Remote};
 use crate::trust::{self, Trust};
 use crate::{Location, StorageError, Store};
@@ -36,6 +37,7 @@ struct Inner {
     open: Mutex<HashMap<String, Arc<Remote>>>,
     prefixes: Prefixes,
     counts: Counts,
+    references: Mutex<Known>,
     // Apart from the rest, because the clients of open stores hold it.
     trust: Arc<Trust>,
 }
@@ -65,7 +67,8 @@ impl Stores {
     /// When it is outside of the prefixes, or its store cannot be reached.
     pub fn open(&self, location: &Location) -> Result<Store, StorageError> {
         self.check_allowed(location)?;
-        Ok(Store::new(self.clone(), self.remote(location)?, location))
+        let references = References::of(self, location, &self.0.references)?;
+        Ok(Store::new(self.clone(), self.remote(location)?, location, references))
     }
 
     /// Sets how the stores under some URL prefixes are reached, for everything that is opened from now on. The options come from a file: a
