@@ -98,8 +98,11 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     previous = tuple(stored) if isinstance(stored, tuple) and len(stored) == len(shape) and all(isinstance(n, int) for n in stored) else None
     lengths = normalize_chunks("auto" if chunks is None else chunks, shape, np.dtype(name), previous=previous)
     if not isinstance(x, np.ndarray):
+        from ._hdf5 import of_dataset
         from ._sources import read_in_processes
 
+        if (read := of_dataset(x, spec)) is not None:
+            return Array(bound(read._lazy if read.chunks == lengths else read._lazy.rechunked(lengths), spec))
         if (read := read_in_processes(x, np.dtype(name), lengths, spec)) is not None:
             return Array(bound(read._lazy, spec))
     return _copied(x, name, shape, lengths, spec)

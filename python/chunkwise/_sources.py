@@ -78,8 +78,8 @@ def _sendable(x: Any) -> Any | None:
     """The array in a form in which a process gets where it is, not its values."""
     kind = type(x)
     if kind.__module__.startswith("h5py."):
-        # A file may be in memory, or an object of Python.
-        return _Hdf5(x) if os.path.isfile(x.file.filename) else None
+        # A file may be in memory, or an object of Python. One that is open for writing is locked.
+        return _Hdf5(x) if os.path.isfile(x.file.filename) and x.file.mode == "r" else None
     # A store in memory would be sent with all that it holds.
     if kind.__module__.startswith("zarr."):
         return x if type(x.store).__name__ in ("LocalStore", "FsspecStore", "ObjectStore", "ZipStore") else None

@@ -20,6 +20,7 @@ from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
 from . import _cumulative, _fit, _flox, _functions, _run
 from ._array import Array, Chunks
+from ._hdf5 import of_netcdf
 from ._hooks import divert
 from ._index import orthogonal, points
 from ._inputs import from_array, normalize_chunks, read_by_engine, zarr_folder
@@ -88,6 +89,8 @@ def unwrapped(data: Any, spec: Spec | None = None) -> Array:
         return unwrapped(data.array, spec).astype(bool)
     if type(data).__name__ == "ZarrArrayWrapper":
         return unwrapped(data.get_array(), spec)
+    if (read := of_netcdf(data, spec)) is not None:
+        return read
     raise _NotRecognised
 
 

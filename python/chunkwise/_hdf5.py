@@ -1,0 +1,235 @@
+"""Data sets of HDF5, and of netCDF 4, as the engine reads them: each chunk is a part of the file, encoded with codecs that Zarr has, too.
+
+A folder in the work directory has the metadata of an array of Zarr, and a list of where its chunks are. The list says how long the file was and when it was
+written, so a file that has changed is refused.
+
+Formats: "HDF5 File Format Specification", version 3; the filters are those of its registry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from . import _chunkwise
+from ._array import Array
+from ._inputs import from_zarr
+from ._spec import Spec, current
+
+#: Bytes of an array that is rather copied into memory.
+SMALL = 4 << 20
+#: Chunks of an array at most: their places are held in memory.
+MANY = 100_000
+#: Bytes of the parts of an array that is stored in one piece.
+PIECE = 16 << 20
+#: Bytes of a part that is decoded as a whole at most.
+LARGE = 256 << 20
+#: Seconds for which a folder stays that nobody uses.
+KEPT = 30 * 86400
+#: The filters of HDF5 by their numbers.
+DEFLATE, SHUFFLE, FLETCHER32, ZSTD = 1, 2, 3, 32015
+#: Bytes of the checksum behind a chunk.
+CHECKSUM = 4
+
+
+class _Unknown(Exception):
+    """A data set that the engine cannot read."""
+
+
+def _codecs(dataset: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]] | None, int]:
+    """The compressor, the filters, and the bytes behind each chunk that are not decoded."""
+    properties = dataset.id.get_create_plist()
+    found = [properties.get_filter(i)[::2] for i in range(properties.get_nfilters())]
+    filters, compressor, behind = None, None, 0
+    if found and found[0][0] == SHUFFLE:
+        filters = [{"id": "shuffle", "elementsize": int(found.pop(0)[1][0])}]
+    if found and found[0][0] in (DEFLATE, ZSTD):
+        number, values = found.pop(0)
+        compressor = {"id": "zlib" if number == DEFLATE else "zstd", "level": int(values[0]) if values else 1}
+    # Streams of deflate have a checksum of their own.
+    if compressor is not None and compressor["id"] == "zlib" and found and found[0][0] == FLETCHER32:
+        found.pop(0)
+        behind = CHECKSUM
+    if found:
+        raise _Unknown
+    return compressor, filters, behind
+
+
+def _pieces(shape: tuple[int, ...], itemsize: int, native: bool) -> tuple[int, ...]:
+    """The lengths of parts of an array that is stored in one piece: equal runs of rows, where there are such."""
+    row = prod(shape[1:]) * itemsize
+    rows = max((n for n in range(1, max(PIECE // max(row, 1), 1) + 1) if shape[0] % n == 0), default=1)
+    if rows * row < PIECE // 64:
+        rows = shape[0]
+    # Any part of the elements as they are in memory can be read.
+    if not native and rows * row > LARGE:
+        raise _Unknown
+    if shape[0] // rows > MANY:
+        raise _Unknown
+    return (rows, *shape[1:])
+
+
+def _chunks(dataset: Any, size: int) -> tuple[tuple[int, ...], dict[str, list[int]], dict[str, Any]]:
+    """The lengths of chunks, where each is, and how they are encoded."""
+    shape, dtype = tuple(dataset.shape), dataset.dtype
+    places: dict[str, list[int]] = {}
+    if dataset.chunks is None:
+        at = dataset.id.get_offset()
+        lengths = _pieces(shape, dtype.itemsize, dtype.isnative)
+        bytes_each = prod(lengths) * dtype.itemsize
+        if at is not None:
+            rest = ".0" * (len(shape) - 1)
+            places = {f"{i}{rest}": [0, at + i * bytes_each, bytes_each] for i in range(shape[0] // lengths[0])}
+        return lengths, places, {"compressor": None, "filters": None}
+    lengths = tuple(dataset.chunks)
+    if prod(ceil(n / c) for n, c in zip(shape, lengths)) > MANY or prod(lengths) * dtype.itemsize > LARGE:
+        raise _Unknown
+    compressor, filters, behind = _codecs(dataset)
+
+    def found(chunk: Any) -> None:
+        # Bits of the mask are filters that were left out.
+        if chunk.filter_mask or chunk.size < behind:
+            raise _Unknown
+        key = ".".join(str(start // length) for start, length in zip(chunk.chunk_offset, lengths))
+        places[key] = [0, chunk.byte_offset, chunk.size - behind]
+
+    dataset.id.chunk_iter(found)
+    return lengths, places, {"compressor": compressor, "filters": filters}
+
+
+def _fill(value: Any) -> Any:
+    """As Zarr writes it."""
+    item = np.asarray(value).item()
+    if isinstance(item, complex):
+        return [_fill(item.real), _fill(item.imag)]
+    if isinstance(item, float) and not np.isfinite(item):
+        return "NaN" if item != item else "Infinity" if item > 0 else "-Infinity"
+    return item
+
+
+def _described(dataset: Any, path: str, size: int, modified: int) -> dict[str, str]:
+    """The files of the folder."""
+    properties = dataset.id.get_create_plist()
+    kind = dataset.dtype.kind
+    stored = dataset.shape and 0 not in dataset.shape and not dataset.is_virtual and not properties.get_external_count()
+    if not stored or kind not in "biufc" or dataset.file.userblock_size or dataset.dtype.hasobject:
+        raise _Unknown
+    # Small data sets may be in the header.
+    if dataset.chunks is None and properties.get_layout() != import_module("h5py").h5d.CONTIGUOUS:
+        raise _Unknown
+    lengths, places, codecs = _chunks(dataset, size)
+    document = {
+        "zarr_format": 2,
+        "shape": list(dataset.shape),
+        "chunks": list(lengths),
+        "dtype": dataset.dtype.str,
+        "fill_value": _fill(dataset.fillvalue),
+        "order": "C",
+        "dimension_separator": ".",
+        **codecs,
+    }
+    listed = {"files": [{"path": path, "size": size, "modified": modified}], "chunks": places}
+    return {".zarray": json.dumps(document), "chunks.json": json.dumps(listed, separators=(",", ":"))}
+
+
+def _folder(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
+    about = f"{path}\n{name}\n{state.st_size}\n{state.st_mtime_ns}\n{state.st_ino}"
+    return os.path.join(work_dir, "inputs", f"{hashlib.sha256(about.encode()).hexdigest()[:24]}.references")
+
+
+def _prune(above: str) -> None:
+    """Removes folders that nobody has used for long, and unfinished ones."""
+    with os.scandir(above) as entries:
+        for entry in entries:
+            if entry.name.endswith(".references") or entry.name.startswith(".references-"):
+                with suppress(OSError):
+                    if entry.stat().st_mtime < time.time() - KEPT:
+                        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _publish(folder: str, files: dict[str, str]) -> None:
+    """Writes a folder, whole or not at all. Several processes may do so at once."""
+    above = os.path.dirname(folder)
+    os.makedirs(above, exist_ok=True)
+    _prune(above)
+    made = tempfile.mkdtemp(prefix=".references-", dir=above)
+    try:
+        for name, text in files.items():
+            with open(os.path.join(made, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        os.chmod(made, 0o755)
+        os.rename(made, folder)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if not os.path.isdir(folder):
+            raise
+
+
+def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None:
+    """The data set of a file as the engine reads it; None if only HDF5 can, if it is small, or if it is not like what another library has of it."""
+    try:
+        h5py: Any = import_module("h5py")
+    except ImportError:
+        return None
+    if prod(like.shape) * np.dtype(like.dtype).itemsize <= SMALL:
+        return None
+    used = current(spec)
+    work_dir = used._work_dir().removeprefix("file://")
+    if "://" in work_dir and used._in_process():
+        work_dir = _chunkwise.default_work_dir().removeprefix("file://")
+    if "://" in work_dir:
+        return None
+    path = os.path.realpath(path)
+    try:
+        state = os.stat(path)
+        folder = _folder(os.path.abspath(work_dir), path, name, state)
+        with h5py.File(path, "r") as file:
+            dataset = file[name]
+            if tuple(dataset.shape) != tuple(like.shape) or dataset.dtype != np.dtype(like.dtype):
+                return None
+            if os.path.isfile(os.path.join(folder, "chunks.json")):
+                os.utime(folder)
+            else:
+                _publish(folder, _described(dataset, path, state.st_size, state.st_mtime_ns))
+        array = from_zarr(folder, spec=spec)
+        # Numbers of 16 bits are wider in the engine.
+        return array if array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
+    # HDF5 raises what its library says: there is no such file or name, or others write to it.
+    except (_Unknown, OSError, KeyError, ValueError, RuntimeError, AttributeError):
+        return None
+
+
+def of_dataset(x: Any, spec: Spec | None) -> Array | None:
+    """A data set of h5py as the engine reads it, if it can."""
+    if not type(x).__module__.startswith("h5py.") or not hasattr(x, "chunks"):
+        return None
+    try:
+        filename = x.file.filename
+        readable = x.name and os.path.isfile(filename) and x.file.mode == "r"
+        return _in_file(filename, x.name, spec, x) if readable else None
+    except (ValueError, RuntimeError, AttributeError):
+        return None
+
+
+def of_netcdf(x: Any, spec: Spec | None) -> Array | None:
+    """What xarray reads with netCDF4 or h5netcdf as the engine reads it, if it can."""
+    if type(x).__name__ not in ("NetCDF4ArrayWrapper", "H5NetCDFArrayWrapper"):
+        return None
+    path, group = getattr(x.datastore, "_filename", None), getattr(x.datastore, "_group", None) or ""
+    if not isinstance(path, str) or not os.path.isfile(path):
+        return None
+    if find_spec("h5py") is None:
+        warnings.warn("netCDF files are read by processes, which is slow; install h5py, with which the engine reads them", stacklevel=2)
+    return _in_file(path, f"{group.rstrip('/')}/{x.variable_name}", spec, x)
