@@ -424,6 +424,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     let roots: Vec<usize> = outputs.iter().filter_map(|o| order.binary_search(o).ok()).collect();
     let above_outputs = leaves(&roots, &|k| !fold[k]);
     let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
+    let mut streamed: Vec<(usize, HashSet<usize>)> = Vec::new();
     for w in (0..n).filter(|&w| fold[w]) {
         let own = leaves(&given.steps[w].inputs, &|_| true);
         let below = given.dependents(&[w]);
@@ -458,6 +459,33 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
             || (kernel.traits().whole && all > step_bytes);
         if large || cuts.iter().any(|c| c.count() > 1) {
             program.steps[w].stream = Some(cuts);
+            streamed.push((w, own));
+        }
+    }
+    in_lockstep(program, &streamed);
+}
+
+/// Folds of the same leaves along the same lengths go through them together, in the shorter ones of their steps: the values that one folds may have
+/// fewer bytes than those of another, as those that are counted beside a sum.
+fn in_lockstep(program: &mut Program, streamed: &[(usize, HashSet<usize>)]) {
+    let shorter = |a: &AxisChunks, b: &AxisChunks| match (a, b) {
+        (AxisChunks::Regular { len, size }, AxisChunks::Regular { len: n, size: other }) if len == n => {
+            let (least, most) = (*size.min(other), *size.max(other));
+            (least > 0 && most.is_multiple_of(least)).then(|| AxisChunks::regular(*len, least))
+        }
+        _ => (a == b).then(|| a.clone()),
+    };
+    for (i, (a, of_a)) in streamed.iter().enumerate() {
+        for (b, of_b) in &streamed[..i] {
+            let (Some(x), Some(y)) = (&program.steps[*a].stream, &program.steps[*b].stream) else { continue };
+            if x == y || x.len() != y.len() || of_a.is_disjoint(of_b) {
+                continue;
+            }
+            let both: Option<Vec<AxisChunks>> = x.iter().zip(y).map(|(a, b)| shorter(a, b)).collect();
+            if both.is_some() {
+                program.steps[*a].stream.clone_from(&both);
+                program.steps[*b].stream = both;
+            }
         }
     }
 }

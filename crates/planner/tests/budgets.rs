@@ -66,6 +66,17 @@ fn short_steps_of_a_fold_are_whole_inner_chunks() {
 }
 
 #[test]
+fn a_mean_without_nans_reads_small_chunks_once() {
+    // What is counted has an eighth of the bytes of what is summed, so that eight times as many chunks would make a step.
+    let x = declared("x", DType::Float64, &[1000, 400, 500], &[1, 400, 500], Stored::Gzip);
+    let mean = request(reduce::nanmean(&x, Some(&[0]), false).unwrap(), None);
+    let plan = planned(&mean, RESERVED + 1000 * MB, 2).unwrap();
+    let (read, all) = (plan.stages[0].cost.bytes_read, 1000 * 400 * 500 * 8);
+    assert!(read < all * 11 / 10, "{read} bytes of {all}");
+    assert_eq!(plan.stages.len(), 2, "a tree, so that both workers are busy");
+}
+
+#[test]
 fn a_refusal_says_whose_chunks_are_the_cause() {
     let large = declared("h", DType::Float64, &[200, 5000, 500], &[20, 5000, 500], Stored::BigEndian);
     let (_, text) = advice(&request(large, Some(vec![1, 50, 50])), 200, 1).unwrap();
