@@ -22,15 +22,24 @@ pub(crate) fn check(axis: usize, inputs: &[ArrayType], output: &ArrayType) -> Re
 pub(crate) fn demand(inputs: &[ArrayType], axis: usize, region: &Region) -> DemandList {
     let mut out = DemandList::new();
     let mut offset = 0;
+    let end = region.start[axis] + region.shape[axis];
+    // There may be thousands of inputs, of which few are needed.
     for (input, t) in inputs.iter().enumerate() {
-        let mut own = region.clone();
-        own.start[axis] = offset;
-        own.shape[axis] = t.shape[axis];
-        if let Some(mut part) = own.intersect(region) {
-            part.start[axis] -= offset;
+        let own = offset..offset + t.shape[axis];
+        offset = own.end;
+        if own.end <= region.start[axis] {
+            continue;
+        }
+        if own.start >= end {
+            break;
+        }
+        let mut whole = region.clone();
+        whole.start[axis] = own.start;
+        whole.shape[axis] = t.shape[axis];
+        if let Some(mut part) = whole.intersect(region) {
+            part.start[axis] -= own.start;
             out.push(Demand { input, region: part });
         }
-        offset += t.shape[axis];
     }
     out
 }

@@ -157,20 +157,20 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
         units.needs(&pass.wants.iter().map(|(_, region)| region.clone()).collect::<Vec<_>>())
     };
     // As they are loaded.
-    (0..needs.len()).filter(|&k| is_known(program, k)).for_each(|k| merge(&mut needs[k]));
+    units.steps.iter().zip(&mut needs).filter(|(k, _)| is_known(program, **k)).for_each(|(_, regions)| merge(regions));
     let mut bytes = 0u64;
     for unit in &units.list {
         let scratch = match unit {
             Unit::Step(k) => {
-                let regions = needs[*k].iter().filter_map(|region| {
+                let regions = units.at(&needs, *k).iter().filter_map(|region| {
                     let node = units.node(*k)?;
                     let demanded: Vec<u64> = node.demand(region, None).iter().map(|d| d.region.volume()).collect();
                     Some(node.scratch(region, &demanded))
                 });
-                regions.fold(bytes_of(program, *k, &needs[*k]), u64::saturating_add)
+                regions.fold(bytes_of(program, *k, units.at(&needs, *k)), u64::saturating_add)
             }
             Unit::Fused(group) => {
-                let regions = group.outputs.first().map_or(&[][..], |&first| &needs[first]);
+                let regions = group.outputs.first().map_or(&[][..], |&first| units.at(&needs, first));
                 let largest = regions.iter().map(Region::volume).max().unwrap_or(0);
                 let made = group.outputs.iter().map(|&k| bytes_of(program, k, regions));
                 made.fold(group.program.scratch(largest, group.turned), u64::saturating_add)
@@ -179,9 +179,10 @@ pub fn tile(program: &Program, schedule: &Schedule, pass: &Pass) -> u64 {
         bytes = bytes.saturating_add(scratch);
     }
     // What was loaded, or is wanted, at regions that lie apart is assembled. Else it is a view of a leaf or of the value of a step.
-    let apart = (0..needs.len()).filter(|&k| is_known(program, k) && needs[k].len() > 1).map(|k| bytes_of(program, k, &needs[k]));
+    let apart = units.steps.iter().zip(&needs).filter(|(k, regions)| is_known(program, **k) && regions.len() > 1);
+    let apart = apart.map(|(&k, regions)| bytes_of(program, k, regions));
     let first = pass.tiles.get(0).unwrap_or_else(|| Region::full(&[]));
-    let wanted = pass.wants.iter().filter(|(k, _)| needs[*k].len() > 1);
+    let wanted = pass.wants.iter().filter(|(k, _)| units.at(&needs, *k).len() > 1);
     let wanted = wanted.map(|(k, region)| bytes_of(program, *k, std::slice::from_ref(if tiled { &first } else { region })));
     apart.chain(wanted).fold(bytes, u64::saturating_add)
 }

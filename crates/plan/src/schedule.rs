@@ -294,7 +294,7 @@ impl Schedule {
     /// # Errors
     /// As [`Units::new`].
     pub fn units<'a>(&'a self, program: &'a Program, pass: &Pass) -> Result<Units<'a>, (usize, KernelError)> {
-        Units::new(program, &self.types, &pass.wants, pass.tiles.len() > 1)
+        Units::new(program, &self.types, (&pass.wants, &pass.demands), pass.tiles.len() > 1)
     }
 
     /// What the steps are needed at for a part of what a pass wants.

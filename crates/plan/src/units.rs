@@ -57,6 +57,12 @@ impl Unit {
     }
 }
 
+/// The regions at which steps are needed, by their slots.
+pub type Needs = Vec<Regions>;
+
+/// Steps that no unit of a pass has to do with have no slot.
+const NO_SLOT: u32 = u32::MAX;
+
 /// What the wanted steps of a pass are evaluated in.
 pub struct Units<'a> {
     /// The program of the pass.
@@ -68,6 +74,10 @@ pub struct Units<'a> {
     pub last_use: Vec<usize>,
     /// The steps that are wanted.
     pub wants: Vec<usize>,
+    /// The steps that the pass needs, ascending. A program of thousands of files has many more.
+    pub steps: Vec<usize>,
+    /// For each step its position among those.
+    slots: Vec<u32>,
 }
 
 /// Leaves are loaded and folds are finished before a pass.
@@ -101,14 +111,14 @@ enum Place {
 }
 
 impl<'a> Units<'a> {
-    /// The units for some steps: at these regions or, if tiled, all of them at the same region each time.
+    /// The units for some steps: at these regions or, if tiled, all of them at the same region each time. Steps without `demands` are not needed.
     ///
     /// # Errors
     /// The step and what is wrong, if a function is not defined for the dtypes of its inputs.
     pub fn new(
         program: &'a Program,
         types: &'a [Vec<ArrayType>],
-        wants: &[(usize, Region)],
+        (wants, demands): (&[(usize, Region)], &Demands),
         tiled: bool,
     ) -> Result<Units<'a>, (usize, KernelError)> {
         let n = program.steps.len();
@@ -136,6 +146,9 @@ impl<'a> Units<'a> {
             }
             let elementwise = kernel(k).and_then(map).is_some();
             for (i, &from) in program.steps[k].inputs.iter().enumerate() {
+                if demands[from].is_empty() {
+                    continue;
+                }
                 active[from] = true;
                 if elementwise {
                     let own = places[k].clone();
@@ -188,7 +201,20 @@ impl<'a> Units<'a> {
             unit.sources(program).for_each(|k| last_use[k] = u);
         }
         wants.iter().for_each(|(k, _)| last_use[*k] = usize::MAX);
-        Ok(Units { program, types, list: units, last_use, wants: wants.iter().map(|w| w.0).collect() })
+        let steps: Vec<usize> = (0..n).filter(|&k| active[k]).collect();
+        let mut slots = vec![NO_SLOT; n];
+        steps.iter().enumerate().for_each(|(slot, &k)| slots[k] = slot as u32);
+        Ok(Units { program, types, list: units, last_use, wants: wants.iter().map(|w| w.0).collect(), steps, slots })
+    }
+
+    /// The slot of a step, if the pass needs it.
+    pub fn slot(&self, step: usize) -> Option<usize> {
+        self.slots.get(step).filter(|&&slot| slot != NO_SLOT).map(|&slot| slot as usize)
+    }
+
+    /// The regions at which a step is needed.
+    pub fn at<'n>(&self, needs: &'n Needs, step: usize) -> &'n [Region] {
+        self.slot(step).map_or(&[], |slot| &needs[slot])
     }
 
     /// A step with its kernel; `None` for leaves.
@@ -208,35 +234,44 @@ impl<'a> Units<'a> {
     }
 
     /// The regions at which each step is needed: those of every unit and of the leaves.
-    pub fn needs(&self, wants: &[Region]) -> Demands {
-        let mut needs: Demands = vec![Regions::new(); self.program.steps.len()];
+    pub fn needs(&self, wants: &[Region]) -> Needs {
+        let mut needs: Needs = vec![Regions::new(); self.steps.len()];
+        let add_to = |needs: &mut Needs, step: usize, region: Region| {
+            if let Some(slot) = self.slot(step) {
+                add(&mut needs[slot], region);
+            }
+        };
+        let taken = |needs: &mut Needs, step: usize| self.slot(step).map(|slot| std::mem::take(&mut needs[slot])).unwrap_or_default();
         for (&k, region) in self.wants.iter().zip(wants) {
-            needs[k].push(region.clone());
+            if let Some(slot) = self.slot(k) {
+                needs[slot].push(region.clone());
+            }
         }
         for unit in self.list.iter().rev() {
             match unit {
                 Unit::Step(k) => {
-                    let mut regions = std::mem::take(&mut needs[*k]);
+                    let mut regions = taken(&mut needs, *k);
                     merge(&mut regions);
                     let inputs = &self.program.steps[*k].inputs;
                     for d in regions.iter().filter_map(|r| Some(self.node(*k)?.demand(r, None))).flatten() {
-                        add(&mut needs[inputs[d.input]], d.region);
+                        add_to(&mut needs, inputs[d.input], d.region);
                     }
-                    needs[*k] = regions;
+                    if let Some(slot) = self.slot(*k) {
+                        needs[slot] = regions;
+                    }
                 }
                 Unit::Fused(g) => {
-                    let mut regions: Regions = g.outputs.iter().flat_map(|&k| std::mem::take(&mut needs[k])).collect();
+                    let mut regions: Regions = g.outputs.iter().flat_map(|&k| taken(&mut needs, k)).collect();
                     merge(&mut regions);
                     for input in g.inputs.iter().filter(|i| i.constant.is_none()) {
                         for region in &regions {
                             let (below, _) = self.through(input, region);
-                            add(&mut needs[input.from], below);
+                            add_to(&mut needs, input.from, below);
                         }
                     }
                     // Every output is made at all of them.
-                    if let Some((&last, others)) = g.outputs.split_last() {
-                        others.iter().for_each(|&k| needs[k].clone_from(&regions));
-                        needs[last] = regions;
+                    for slot in g.outputs.iter().filter_map(|&k| self.slot(k)) {
+                        needs[slot].clone_from(&regions);
                     }
                 }
             }

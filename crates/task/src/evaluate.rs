@@ -49,26 +49,26 @@ impl<'a> Prepared<'a> {
                 if region.is_empty() {
                     return Ok(Block::zeros(program.steps[k].ty.dtype, &region.shape));
                 }
-                let computed = values.get(k).map_or(&[][..], Vec::as_slice);
+                let computed = self.units.slot(k).and_then(|slot| values.get(slot)).map_or(&[][..], Vec::as_slice);
                 at(if is_known(program, k) { &known[k] } else { computed }, region).map_err(|e| (k, e))
             })
             .collect()
     }
 
-    /// The values of the units that are wanted; by step, none where there is no unit.
+    /// The values of the units that are wanted, by the slots of their steps.
     fn values(&mut self, known: &Known, wants: &[Region], dense: bool) -> Result<Known, (usize, KernelError)> {
         let needs = self.units.needs(wants);
-        let mut values = Values { units: &self.units, known, computed: vec![Vec::new(); self.units.program.steps.len()] };
+        let mut values = Values { units: &self.units, known, computed: vec![Vec::new(); self.units.steps.len()] };
         for (u, (unit, scratch)) in self.units.list.iter().zip(&mut self.scratch).enumerate() {
             match unit {
-                Unit::Step(k) => values.step(*k, &needs[*k])?,
+                Unit::Step(k) => values.step(*k, self.units.at(&needs, *k))?,
                 Unit::Fused(g) => {
                     let first = g.outputs.first().copied().unwrap_or_default();
-                    values.fused(g, &needs[first], dense, scratch).map_err(|e| (first, e))?;
+                    values.fused(g, self.units.at(&needs, first), dense, scratch).map_err(|e| (first, e))?;
                 }
             }
-            for k in unit.sources(self.units.program).filter(|&k| self.units.last_use[k] == u) {
-                values.computed[k].clear();
+            for slot in unit.sources(self.units.program).filter(|&k| self.units.last_use[k] == u).filter_map(|k| self.units.slot(k)) {
+                values.computed[slot].clear();
             }
         }
         Ok(values.computed)
@@ -76,12 +76,9 @@ impl<'a> Prepared<'a> {
 
     /// True if the wanted regions need nothing but what lies in one part of a known value each.
     pub fn in_one_part(&self, known: &Known, wants: &[Region]) -> bool {
-        self.units
-            .needs(wants)
-            .iter()
-            .enumerate()
-            .filter(|(k, _)| is_known(self.units.program, *k))
-            .all(|(k, regions)| regions.iter().all(|r| known[k].iter().any(|p| p.region.contains(r))))
+        let needs = self.units.needs(wants);
+        let mut leaves = self.units.steps.iter().zip(&needs).filter(|(k, _)| is_known(self.units.program, **k));
+        leaves.all(|(&k, regions)| regions.iter().all(|r| known[k].iter().any(|p| p.region.contains(r))))
     }
 }
 
@@ -99,7 +96,8 @@ impl Values<'_> {
         if region.is_empty() {
             return Ok(Block::zeros(program.steps[from].ty.dtype, &region.shape));
         }
-        at(if is_known(program, from) { &self.known[from] } else { &self.computed[from] }, region)
+        let computed = || self.units.slot(from).map_or(&[][..], |slot| &self.computed[slot]);
+        at(if is_known(program, from) { &self.known[from] } else { computed() }, region)
     }
 
     fn step(&mut self, k: usize, regions: &[Region]) -> Result<(), (usize, KernelError)> {
@@ -116,9 +114,16 @@ impl Values<'_> {
             let block = node.compute(region, &parts).map_err(|e| (k, e))?;
             debug_assert_eq!(block.shape()[..], region.shape[..], "step {k}: {:?}", node.kernel);
             debug_assert_eq!(block.dtype(), node.output.dtype, "step {k}: {:?}", node.kernel);
-            self.computed[k].push(Part { region: region.clone(), block });
+            self.keep(k, region, block);
         }
         Ok(())
+    }
+
+    /// Keeps a value, if the pass needs it.
+    fn keep(&mut self, k: usize, region: &Region, block: Block) {
+        if let Some(slot) = self.units.slot(k) {
+            self.computed[slot].push(Part { region: region.clone(), block });
+        }
     }
 
     fn fused(&mut self, g: &Group, regions: &[Region], dense: bool, scratch: &mut Scratch) -> Result<(), KernelError> {
@@ -142,7 +147,7 @@ impl Values<'_> {
                 .collect::<Result<Vec<Operand>, _>>()?;
             let blocks = g.program.run(&operands, &region.shape, !(dense && g.wanted), scratch)?;
             for (&k, block) in g.outputs.iter().zip(blocks) {
-                self.computed[k].push(Part { region: region.clone(), block });
+                self.keep(k, region, block);
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::evaluate::{Known, Prepared};
 use chunkwise_kernels::{ArrayType, AxisMap, Block, Create, ElementOp, Kernel, Node, Part, ReduceOp, ViewAxis, cast};
+use chunkwise_plan::demand::demands;
 use chunkwise_plan::units::{Unit, Units};
 use chunkwise_plan::{Program, Step};
 use chunkwise_types::{DType, DTypeKind, Region, Scalar};
@@ -132,7 +133,7 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         let full: Vec<usize> = (0..program.steps.len()).filter(|&k| program.steps[k].ty.shape == SHAPE).collect();
         let wanted: Vec<usize> = (0..1 + rng.usize(..3)).map(|_| *rng.choice(&full).unwrap()).chain(full.last().copied()).collect();
         let wants: Vec<(usize, Region)> = wanted.iter().map(|&k| (k, whole(k))).collect();
-        let mut prepared = Prepared::new(Units::new(&program, &types, &wants, true).unwrap());
+        let mut prepared = Prepared::new(Units::new(&program, &types, (&wants, &demands(&program, &types, &wants)), true).unwrap());
         for unit in &prepared.units.list {
             fused += usize::from(matches!(unit, Unit::Fused(_)));
         }
@@ -149,7 +150,9 @@ fn tiles_of_prepared_passes_hold_the_bits_of_whole_steps() {
         let mut own: Vec<(usize, Region)> = wants.clone();
         own.iter_mut().for_each(|(_, r)| *r = Region::new([rng.usize(..3) as u64, 0, 1], [3, 2, 4]));
         let regions: Vec<Region> = own.iter().map(|(_, r)| r.clone()).collect();
-        let got = Prepared::new(Units::new(&program, &types, &own, false).unwrap()).evaluate(&known, &regions, true).unwrap();
+        let got = Prepared::new(Units::new(&program, &types, (&own, &demands(&program, &types, &own)), false).unwrap())
+            .evaluate(&known, &regions, true)
+            .unwrap();
         for ((k, region), got) in own.iter().zip(&got) {
             assert_eq!(bits(got), bits(&values[*k].slice(region)), "step {k} at {region}, seed {seed}");
         }
