@@ -16,6 +16,7 @@ import tempfile
 import time
 import warnings
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import ceil, prod
@@ -29,7 +30,7 @@ from ._inputs import from_zarr
 from ._spec import Spec, current
 
 #: Bytes of an array that is rather copied into memory.
-SMALL = 4 << 20
+SMALL = 256 << 10
 #: Chunks of an array at most: their places are held in memory.
 MANY = 100_000
 #: Bytes of the parts of an array that is stored in one piece.
@@ -149,8 +150,9 @@ def _folder(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
     return os.path.join(work_dir, "inputs", f"{hashlib.sha256(about.encode()).hexdigest()[:24]}.references")
 
 
+@cache
 def _prune(above: str) -> None:
-    """Removes folders that nobody has used for long, and unfinished ones."""
+    """Removes folders that nobody has used for long, and unfinished ones; once in a process, since there may be thousands."""
     with os.scandir(above) as entries:
         for entry in entries:
             if entry.name.endswith(".references") or entry.name.startswith(".references-"):
