@@ -1,4 +1,4 @@
-"""Data sets of HDF5, and of netCDF 4, as the engine reads them: each chunk is a part of the file, encoded with codecs that Zarr has, too.
+"""Data sets of HDF5, and of netCDF 4, as the engine reads them: each chunk is a part of the file, encoded with codecs that Zarr has too.
 
 A folder in the work directory has the metadata of an array of Zarr, and a list of where its chunks are. The list says how long the file was and when it was
 written, so a file that has changed is refused.
@@ -29,7 +29,7 @@ from ._array import Array
 from ._inputs import from_zarr
 from ._spec import Spec, current
 
-#: Bytes of an array that is rather copied into memory.
+#: Arrays of at most so many bytes are copied into memory instead.
 SMALL = 256 << 10
 #: Chunks of an array at most: their places are held in memory.
 MANY = 100_000
@@ -69,21 +69,18 @@ def _codecs(dataset: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]] |
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int, native: bool) -> tuple[int, ...]:
-    """The lengths of parts of an array that is stored in one piece: equal runs of rows, where there are such."""
+    """The lengths of parts of an array that is stored in one piece: equal runs of rows, where there are such, or else all of it."""
     row = prod(shape[1:]) * itemsize
-    rows = max((n for n in range(1, max(PIECE // max(row, 1), 1) + 1) if shape[0] % n == 0), default=1)
-    if rows * row < PIECE // 64:
-        rows = shape[0]
+    fewest = min(ceil(shape[0] * row / PIECE), shape[0])
+    rows = next((shape[0] // n for n in range(fewest, min(64 * fewest, MANY) + 1) if shape[0] % n == 0), shape[0])
     # Any part of the elements as they are in memory can be read.
     if not native and rows * row > LARGE:
-        raise _Unknown
-    if shape[0] // rows > MANY:
         raise _Unknown
     return (rows, *shape[1:])
 
 
-def _chunks(dataset: Any, size: int) -> tuple[tuple[int, ...], dict[str, list[int]], dict[str, Any]]:
-    """The lengths of chunks, where each is, and how they are encoded."""
+def _chunks(dataset: Any) -> tuple[tuple[int, ...], dict[str, list[int]], dict[str, Any]]:
+    """The lengths of chunks, where each is and how many bytes it has, and how they are encoded."""
     shape, dtype = tuple(dataset.shape), dataset.dtype
     places: dict[str, list[int]] = {}
     if dataset.chunks is None:
@@ -92,7 +89,7 @@ def _chunks(dataset: Any, size: int) -> tuple[tuple[int, ...], dict[str, list[in
         bytes_each = prod(lengths) * dtype.itemsize
         if at is not None:
             rest = ".0" * (len(shape) - 1)
-            places = {f"{i}{rest}": [0, at + i * bytes_each, bytes_each] for i in range(shape[0] // lengths[0])}
+            places = {f"{i}{rest}": [at + i * bytes_each, bytes_each] for i in range(shape[0] // lengths[0])}
         return lengths, places, {"compressor": None, "filters": None}
     lengths = tuple(dataset.chunks)
     if prod(ceil(n / c) for n, c in zip(shape, lengths)) > MANY or prod(lengths) * dtype.itemsize > LARGE:
@@ -104,7 +101,7 @@ def _chunks(dataset: Any, size: int) -> tuple[tuple[int, ...], dict[str, list[in
         if chunk.filter_mask or chunk.size < behind:
             raise _Unknown
         key = ".".join(str(start // length) for start, length in zip(chunk.chunk_offset, lengths))
-        places[key] = [0, chunk.byte_offset, chunk.size - behind]
+        places[key] = [chunk.byte_offset, chunk.size - behind]
 
     dataset.id.chunk_iter(found)
     return lengths, places, {"compressor": compressor, "filters": filters}
@@ -120,7 +117,7 @@ def _fill(value: Any) -> Any:
     return item
 
 
-def _described(dataset: Any, path: str, size: int, modified: int) -> dict[str, str]:
+def _described(dataset: Any, path: str, state: os.stat_result) -> dict[str, str]:
     """The files of the folder."""
     properties = dataset.id.get_create_plist()
     kind = dataset.dtype.kind
@@ -130,7 +127,7 @@ def _described(dataset: Any, path: str, size: int, modified: int) -> dict[str, s
     # Small data sets may be in the header.
     if dataset.chunks is None and properties.get_layout() != import_module("h5py").h5d.CONTIGUOUS:
         raise _Unknown
-    lengths, places, codecs = _chunks(dataset, size)
+    lengths, places, codecs = _chunks(dataset)
     document = {
         "zarr_format": 2,
         "shape": list(dataset.shape),
@@ -141,7 +138,7 @@ def _described(dataset: Any, path: str, size: int, modified: int) -> dict[str, s
         "dimension_separator": ".",
         **codecs,
     }
-    listed = {"files": [{"path": path, "size": size, "modified": modified}], "chunks": places}
+    listed = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "chunks": places}
     return {".zarray": json.dumps(document), "chunks.json": json.dumps(listed, separators=(",", ":"))}
 
 
@@ -181,10 +178,6 @@ def _publish(folder: str, files: dict[str, str]) -> None:
 
 def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None:
     """The data set of a file as the engine reads it; None if only HDF5 can, if it is small, or if it is not like what another library has of it."""
-    try:
-        h5py: Any = import_module("h5py")
-    except ImportError:
-        return None
     if prod(like.shape) * np.dtype(like.dtype).itemsize <= SMALL:
         return None
     used = current(spec)
@@ -197,14 +190,14 @@ def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None
     try:
         state = os.stat(path)
         folder = _folder(os.path.abspath(work_dir), path, name, state)
-        with h5py.File(path, "r") as file:
+        with import_module("h5py").File(path, "r") as file:
             dataset = file[name]
             if tuple(dataset.shape) != tuple(like.shape) or dataset.dtype != np.dtype(like.dtype):
                 return None
             if os.path.isfile(os.path.join(folder, "chunks.json")):
                 os.utime(folder)
             else:
-                _publish(folder, _described(dataset, path, state.st_size, state.st_mtime_ns))
+                _publish(folder, _described(dataset, path, state))
         array = from_zarr(folder, spec=spec)
         # Numbers of 16 bits are wider in the engine.
         return array if array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
@@ -234,4 +227,5 @@ def of_netcdf(x: Any, spec: Spec | None) -> Array | None:
         return None
     if find_spec("h5py") is None:
         warnings.warn("netCDF files are read by processes, which is slow; install h5py, with which the engine reads them", stacklevel=2)
+        return None
     return _in_file(path, f"{group.rstrip('/')}/{x.variable_name}", spec, x)

@@ -184,8 +184,7 @@ def test_programs_hold_what_numpy_does(tmp_path, seed):
         drawn.extend()
     names = list(drawn.expressions)
     outputs = {f"out/{name}": name for name in dict.fromkeys([names[-1], drawn.one(names)])}
-    # Beside the program itself, a shard takes up to 15 MB while it is read.
-    budget, workers = (84 if large else 76) + drawn.upto(30), 1 + drawn.upto(3)
+    budget, workers = 76 + drawn.upto(30), 1 + drawn.upto(3)
     path = write_pipeline(tmp_path, inputs, drawn.expressions, outputs, spec={"fuse": drawn.upto(8) > 0})
     # Half of these are the large ones.
     if seed % 4 == 3:

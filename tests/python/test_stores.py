@@ -169,10 +169,12 @@ def test_data_sets_of_hdf5_that_are_in_memory(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(array.compute(), VALUES)
 
 
-def test_a_data_set_of_files_comes_back_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["engine", "processes"])
+def test_a_data_set_of_files_comes_back_identical(tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, attributes, dates, dtypes and encodings, and not only values."""
     pytest.importorskip("netCDF4")
     monkeypatch.setattr("chunkwise._sources.SMALL", -1)
+    monkeypatch.setattr("chunkwise._hdf5.SMALL", -1 if by == "engine" else 1 << 60)
     values = np.random.default_rng(3).random((12, 4, 3)).astype("f4")
     values[3, 1, 2] = np.nan
     for k in range(3):
@@ -186,6 +188,7 @@ def test_a_data_set_of_files_comes_back_identical(tmp_path: Path, monkeypatch: p
         each.to_netcdf(tmp_path / f"{k}.nc", engine="netcdf4")
     files = sorted(tmp_path.glob("*.nc"))
     lazy = xr.open_mfdataset(files, chunks={"time": 2})
+    assert calls(lazy.t.data) == (by == "processes")
     expected = xr.concat([xr.open_dataset(file).load() for file in files], "time", data_vars="minimal", coords="minimal", compat="override")
     xr.testing.assert_identical(lazy.compute(), expected)
     lazy.to_zarr(tmp_path / "out.zarr", consolidated=False)

@@ -28,7 +28,7 @@ impl Object {
         let failed = |e| StorageError::of_io("read", store.url(key), &e);
         match self {
             Object::File { file, at: start, len } => {
-                // What follows a part of a file is not its own.
+                // The bytes behind a part belong to something else.
                 if at.saturating_add(out.len() as u64) > *len {
                     return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
                 }

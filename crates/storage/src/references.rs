@@ -1,18 +1,18 @@
-//! Chunks that are parts of other files, such as those of HDF5: a folder with the metadata of an array, and a list of where its chunks are.
+//! Chunks that are parts of another file, such as those of HDF5: a folder with the metadata of an array, and a list of where its chunks are.
 //!
-//! The list says how long each file was and when it was written. So a file that has changed since is not read with old places.
+//! The list says how long the file was and when it was written. So a file that has changed since is not read at old places.
 
 use crate::input::Stamp;
-use crate::world::in_words;
+use crate::world::{in_words, nanoseconds};
 use crate::{Location, StorageError, Stores, local};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// How the name of such a folder ends.
 const SUFFIX: &str = ".references";
@@ -24,43 +24,34 @@ const LARGEST: u64 = 16 << 20;
 const KEPT: usize = 16;
 
 /// The lists that were read last, by their folders.
-pub(crate) type Known = Vec<(PathBuf, Arc<References>)>;
+pub(crate) type Known = Mutex<Vec<(PathBuf, Arc<References>)>>;
 
 /// Where the chunks of an array are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct References {
-    files: Vec<Target>,
-    /// For each key the number of a file, the position in it, and the number of bytes.
-    chunks: HashMap<Box<str>, (u32, u64, u64)>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Target {
+    /// The file.
     path: PathBuf,
-    /// Bytes.
+    /// Bytes of the file.
     size: u64,
-    /// Nanoseconds since 1970.
-    modified: i128,
+    /// When it was written, by its own time: nanoseconds since 1970.
+    modified: u64,
+    /// For each key the position in the file, and the number of bytes.
+    chunks: HashMap<Box<str>, (u64, u64)>,
 }
 
-/// A part of a file.
+/// A chunk in the file.
 pub(crate) struct Part<'a> {
-    target: &'a Target,
+    list: &'a References,
     at: u64,
     pub len: u64,
 }
 
 impl References {
     /// The list in a folder; `None` if it is a folder like others.
-    pub fn of(stores: &Stores, location: &Location, known: &parking_lot::Mutex<Known>) -> Result<Option<Arc<References>>, StorageError> {
-        if !location.as_str().ends_with(SUFFIX) {
-            return Ok(None);
-        }
-        let Some(folder) = location.local_path() else { return Ok(None) };
-        let mut known = known.lock();
-        if let Some((_, found)) = known.iter().find(|(of, _)| *of == folder) {
+    pub fn of(stores: &Stores, location: &Location, known: &Known) -> Result<Option<Arc<References>>, StorageError> {
+        let Some(folder) = location.local_path().filter(|_| location.as_str().ends_with(SUFFIX)) else { return Ok(None) };
+        if let Some((_, found)) = known.lock().iter().find(|(of, _)| *of == folder) {
             return Ok(Some(found.clone()));
         }
         let url = location.join(LIST).to_string();
@@ -69,51 +60,55 @@ impl References {
         let bad = |problem: String| StorageError::Url { url: url.clone(), problem };
         let data = data.map_err(|size| bad(format!("the list of chunks has {size} bytes, and at most {LARGEST} are read")))?;
         let list: References = serde_json::from_slice(&data).map_err(|e| bad(format!("it is no list of chunks: {e}")))?;
-        if list.chunks.values().any(|(file, at, len)| list.files.get(*file as usize).is_none_or(|f| at.saturating_add(*len) > f.size)) {
+        if list.chunks.values().any(|(at, len)| at.saturating_add(*len) > list.size) {
             return Err(bad("it is no list of chunks: one of them is not in its file".into()));
         }
-        for file in &list.files {
-            let path = file.path.to_str().filter(|_| file.path.is_absolute());
-            let path = path.ok_or_else(|| bad("it is no list of chunks: a path is not absolute".into()))?;
-            stores.check_allowed(&Location::parse(path, None)?)?;
-        }
+        let path = list.path.to_str().filter(|_| list.path.is_absolute());
+        let path = path.ok_or_else(|| bad("it is no list of chunks: the path of the file is not absolute".into()))?;
+        stores.check_allowed(&Location::parse(path, None)?)?;
+        let list = Arc::new(list);
+        let mut known = known.lock();
         if known.len() >= KEPT {
             known.remove(0);
         }
-        let list = Arc::new(list);
         known.push((folder, list.clone()));
         Ok(Some(list))
     }
 
     /// Where a chunk is.
     pub fn part(&self, key: &str) -> Option<Part<'_>> {
-        let &(file, at, len) = self.chunks.get(key)?;
-        Some(Part { target: self.files.get(file as usize)?, at, len })
+        self.chunks.get(key).map(|&(at, len)| Part { list: self, at, len })
     }
 
     /// The keys of all chunks, each with its bytes.
     pub fn keys(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.chunks.iter().map(|(key, &(_, _, len))| (&**key, len))
+        self.chunks.iter().map(|(key, &(_, len))| (&**key, len))
     }
 
-    /// The keys in files that were written after a time, in nanoseconds since 1970.
-    pub fn newer(&self, time: u64) -> impl Iterator<Item = &str> {
-        let changed = |file: &Target| std::fs::metadata(&file.path).is_ok_and(|meta| Stamp::of_file(&meta).modified > time);
-        let newer: Vec<bool> = self.files.iter().map(changed).collect();
-        let of = move |file: u32| newer.get(file as usize).copied().unwrap_or(false);
-        self.chunks.iter().filter(move |(_, (file, ..))| of(*file)).map(|(key, _)| &**key)
+    /// True if the file was written after a time, in nanoseconds since 1970.
+    pub fn newer(&self, time: u64) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|meta| Stamp::of_file(&meta).modified > time)
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.path.display())
+    }
+
+    fn failed(&self, e: &std::io::Error) -> StorageError {
+        StorageError::of_io("read", self.url(), e)
     }
 }
 
 impl Part<'_> {
-    /// The file, where in it the part begins, and the metadata of the file.
+    /// The file, where in it the chunk begins, and the metadata of the file.
     pub fn open(&self) -> Result<(File, u64, Metadata), StorageError> {
-        let url = format!("file://{}", self.target.path.display());
-        let opened = local::open(&self.target.path).map_err(|e| StorageError::of_io("read", url.clone(), &e))?;
-        let Some((file, meta)) = opened else { return Err(StorageError::InputGone { url, machine: in_words() }) };
-        if meta.len() != self.target.size || modified(&meta) != self.target.modified {
+        let list = self.list;
+        let Some((file, meta)) = local::open(&list.path).map_err(|e| list.failed(&e))? else {
+            return Err(StorageError::InputGone { url: list.url(), machine: in_words() });
+        };
+        if meta.len() != list.size || meta.modified().map_or(0, nanoseconds) != list.modified {
             let detail = "it was written after the program had opened it; open it again".into();
-            return Err(StorageError::InputChanged { url, detail });
+            return Err(StorageError::InputChanged { url: list.url(), detail });
         }
         Ok((file, self.at, meta))
     }
@@ -123,25 +118,9 @@ impl Part<'_> {
         let (mut file, at, meta) = self.open()?;
         let mut data = Vec::with_capacity(usize::try_from(self.len).unwrap_or(0));
         let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.take(self.len).read_to_end(&mut data));
-        match read {
-            Ok(n) if n as u64 == self.len => Ok((data.into(), meta)),
-            Ok(_) => Err(self.failed(&std::io::ErrorKind::UnexpectedEof.into())),
-            Err(e) => Err(self.failed(&e)),
-        }
+        let read = read.map_err(|e| self.list.failed(&e))? as u64;
+        if read == self.len { Ok((data.into(), meta)) } else { Err(self.list.failed(&std::io::ErrorKind::UnexpectedEof.into())) }
     }
-
-    fn failed(&self, e: &std::io::Error) -> StorageError {
-        StorageError::of_io("read", format!("file://{}", self.target.path.display()), e)
-    }
-}
-
-/// When a file was written, by its own time: nanoseconds since 1970.
-fn modified(meta: &Metadata) -> i128 {
-    let of = |time: SystemTime| match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => after.as_nanos() as i128,
-        Err(before) => -(before.duration().as_nanos() as i128),
-    };
-    meta.modified().map_or(0, of)
 }
 
 #[cfg(test)]
@@ -156,9 +135,8 @@ mod tests {
         let (file, folder) = (of.join("x.h5"), of.join("t.references"));
         std::fs::write(&file, (0..100).collect::<Vec<u8>>()).unwrap();
         std::fs::create_dir(&folder).unwrap();
-        let modified = modified(&std::fs::metadata(&file).unwrap()) as u64;
-        let list =
-            json!({"files": [{"path": file, "size": 100, "modified": modified}], "chunks": {"0.0": [0, 10, 20], "1.0": [0, 90, 10]}});
+        let modified = nanoseconds(std::fs::metadata(&file).unwrap().modified().unwrap());
+        let list = json!({"path": file, "size": 100, "modified": modified, "chunks": {"0.0": [10, 20], "1.0": [90, 10]}});
         std::fs::write(folder.join(LIST), list.to_string()).unwrap();
         std::fs::write(folder.join(".zarray"), "{}").unwrap();
         (file, Location::parse(folder.to_str().unwrap(), None).unwrap())

@@ -33,7 +33,7 @@ pub struct Store {
     pub(crate) memory: Option<Arc<MemoryTier>>,
     /// For inputs: objects that were written after the run began must not be read.
     watch: Option<Arc<InputWatch>>,
-    /// For chunks that are parts of other files.
+    /// For chunks that are parts of another file.
     references: Option<Arc<References>>,
 }
 
@@ -89,7 +89,7 @@ impl Store {
             return Ok(());
         }
         let detail = match action {
-            _ if !listed => "its chunks are parts of other files, which can only be read",
+            _ if !listed => "its chunks are parts of another file, which can only be read",
             "list" => "a web server cannot be listed; name an array, or a group with consolidated metadata",
             _ => "http and https URLs can only be read; write to a folder, s3://, gs:// or az://",
         };
@@ -217,7 +217,8 @@ impl Store {
         self.count(Count::Lists, 1);
         if let Some(folder) = self.file("") {
             let mut found = local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
-            found.extend(self.references.iter().flat_map(|list| list.newer(time)).map(String::from));
+            let changed = self.references.iter().filter(|list| list.newer(time));
+            found.extend(changed.flat_map(|list| list.keys()).map(|(key, _)| key.to_string()));
             return Ok(found);
         }
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };

@@ -37,7 +37,7 @@ struct Inner {
     open: Mutex<HashMap<String, Arc<Remote>>>,
     prefixes: Prefixes,
     counts: Counts,
-    references: Mutex<Known>,
+    references: Known,
     // Apart from the rest, because the clients of open stores hold it.
     trust: Arc<Trust>,
 }
