@@ -5,6 +5,8 @@ use chunkwise_types::{ArrayAccess, BLOSC_LARGEST, BLOSC_MOST, LARGE_CHUNK, Regio
 
 /// Bytes of short runs, or of encoded inner chunks, that are read together.
 pub const READ_BUFFER: u64 = 8 << 20;
+/// The same of inner chunks in a file.
+pub const SHARD_BUFFER: u64 = 2 << 20;
 
 /// A worst-case encoded size: compressors may grow incompressible data slightly.
 pub(crate) fn encoded(bytes: u64) -> u64 {
@@ -71,7 +73,8 @@ pub fn reading(array: &PlanArray) -> u64 {
     }
     // The index of a shard twice (as bytes and as entries), the list of what is wanted, and inner chunks that lie together.
     let inner = chunk_bytes(array, &array.grid) / chunk.max(1);
-    one.saturating_add(READ_BUFFER.min(chunk_bytes(array, &array.grid)))
+    let buffer = if array.is_remote() { READ_BUFFER } else { SHARD_BUFFER };
+    one.saturating_add(buffer.min(chunk_bytes(array, &array.grid)))
         .saturating_add(inner.saturating_mul(32 + 40 + 8 * array.shape.len() as u64))
 }
 

@@ -4,7 +4,7 @@
 //! of a tile outside of fused groups, all alive at once, with the scratch of every kernel; output blocks; one contiguous copy, one
 //! padded copy and one encoded copy of the chunk being written.
 
-pub use crate::access::{BLOCKS, READ_BUFFER, blocks, divisible, is_large_stream, keeps, reading};
+pub use crate::access::{BLOCKS, READ_BUFFER, SHARD_BUFFER, blocks, divisible, is_large_stream, keeps, reading};
 use crate::access::{chunk_bytes, cursor, encoded, holes, is_raw, reading_of, streaming, under_way};
 use crate::bands::Bands;
 use crate::demand::{Demands, Regions, merge};

@@ -38,6 +38,8 @@ impl ReadStats {
 pub const READ_GAP: u64 = 64 << 10;
 /// Encoded bytes of one shard that are in memory at once, unless a single inner chunk is larger.
 pub const READ_BUFFER: u64 = 8 << 20;
+/// The same of a shard in a file, which takes no longer in smaller parts.
+pub const SHARD_BUFFER: u64 = 2 << 20;
 
 /// Chunks of more decoded bytes than this are decoded block by block.
 pub(crate) const BLOCKWISE: usize = 1 << 20;
@@ -161,6 +163,7 @@ impl ArrayIo {
         };
         let mut wanted: Vec<(Entry, Vec<u64>)> = entries.into_iter().zip(chunks).collect();
         wanted.sort_by_key(|(e, _)| e.offset);
+        let buffered = if store.is_remote() { READ_BUFFER } else { SHARD_BUFFER };
         let mut k = 0;
         while k < wanted.len() {
             let (first, chunk) = &wanted[k];
@@ -172,7 +175,7 @@ impl ArrayIo {
             let mut end = first.offset + first.len;
             let mut n = 1;
             while let Some((e, _)) = wanted.get(k + n).filter(|(e, _)| *e != Entry::MISSING) {
-                if e.offset > end.saturating_add(READ_GAP) || e.offset + e.len > first.offset + READ_BUFFER {
+                if e.offset > end.saturating_add(READ_GAP) || e.offset + e.len > first.offset + buffered {
                     break;
                 }
                 end = end.max(e.offset + e.len);

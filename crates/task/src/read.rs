@@ -3,11 +3,11 @@
 use crate::TaskContext;
 use chunkwise_kernels::{Lent, borrow};
 use chunkwise_plan::{memory, runs};
-use chunkwise_storage::{READ_BUFFER, READ_GAP, ReadStats, Spare, StorageError};
+use chunkwise_storage::{READ_BUFFER, READ_GAP, ReadStats, SHARD_BUFFER, Spare, StorageError};
 use chunkwise_types::Region;
 
 // The projection counts the buffers that storage reads through, and bands are cut by what it reads at once.
-const _: () = assert!(memory::READ_BUFFER == READ_BUFFER && runs::GAP as u64 == READ_GAP);
+const _: () = assert!(memory::READ_BUFFER == READ_BUFFER && memory::SHARD_BUFFER == SHARD_BUFFER && runs::GAP as u64 == READ_GAP);
 
 /// Regions of less than this are not worth another thread.
 const WORTHWHILE: usize = 8 << 20;
