@@ -355,3 +355,40 @@ fn group(
     let turned = if found.keys().any(|&k| turned[k]) { blocks } else { 0 };
     Ok(Group { inputs, outputs, program: fused, wanted, turned })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Step;
+    use crate::schedule::Schedule;
+    use chunkwise_kernels::ElementOp;
+    use chunkwise_types::DType;
+
+    #[test]
+    fn a_pass_over_one_of_many_arrays_has_few_steps() {
+        let step = |kernel: Option<Kernel>, inputs: Vec<usize>, rows: u64| Step {
+            read: kernel.is_none().then(|| "x".into()),
+            kernel,
+            inputs,
+            ty: ArrayType::new(DType::Float64, vec![rows, 4]),
+            stream: None,
+        };
+        // For each array what is read and its square root, then all of them one after another.
+        let root = || Some(Kernel::Element { function: ElementOp::Sqrt });
+        let mut steps: Vec<Step> = (0..50).flat_map(|k| [step(None, vec![], 2), step(root(), vec![2 * k], 2)]).collect();
+        steps.push(step(Some(Kernel::Concat { axis: 0 }), (0..50).map(|k| 2 * k + 1).collect(), 100));
+        let program = Program { steps };
+        let wants = |start: u64, rows: u64| vec![(100, Region::new([start, 0], [rows, 4]))];
+        for (start, rows, expected) in [(14, 2, vec![14, 15, 100]), (15, 2, vec![14, 15, 16, 17, 100])] {
+            let schedule = Schedule::of_program(&program, wants(start, rows));
+            let pass = schedule.output_pass(&program);
+            let units = schedule.units(&program, &pass).unwrap();
+            assert_eq!(units.steps, expected);
+            let needs = units.needs(&[pass.wants[0].1.clone()]);
+            assert_eq!(needs.len(), expected.len());
+            assert_eq!(units.at(&needs, 14)[..], pass.demands[14][..]);
+            assert!(units.at(&needs, 40).is_empty() && units.slot(40).is_none());
+        }
+    }
+}

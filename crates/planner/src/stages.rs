@@ -465,8 +465,8 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     in_lockstep(program, &streamed);
 }
 
-/// Folds of the same leaves along the same lengths go through them together, in the shorter ones of their steps: the values that one folds may have
-/// fewer bytes than those of another, as those that are counted beside a sum.
+/// Lets folds of the same leaves along the same lengths go through them together, in the shorter of their steps. Their steps differ where the
+/// elements of one are smaller: a mean without NaNs counts truth values and adds numbers.
 fn in_lockstep(program: &mut Program, streamed: &[(usize, HashSet<usize>)]) {
     let shorter = |a: &AxisChunks, b: &AxisChunks| match (a, b) {
         (AxisChunks::Regular { len, size }, AxisChunks::Regular { len: n, size: other }) if len == n => {
