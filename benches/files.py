@@ -1,8 +1,8 @@
-"""Data sets of several netCDF files under xarray: chunkwise beside Dask and NumPy, on 1.4 GB of float32 packed in 16 bits.
+"""Data sets of netCDF files under xarray: chunkwise beside Dask and NumPy, on four files with 1.4 GB of float32 packed in 16 bits, and on 730 small ones.
 
     python benches/files.py [--only NAMES] [--systems NAMES] [--repeat 3] [--scale 1.0]
 
-The Python that runs it must have chunkwise, xarray, zarr, netCDF4, flox and dask. Each run is a process of its own, as those of methods.py, and results are compared with NumPy's.
+The Python that runs it must have chunkwise, xarray, zarr, netCDF4, h5py, flox and dask. Each run is a process of its own, as those of methods.py, and results are compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "a region": lambda ds: ds.sel(time=slice("2001-06", "2001-08"), lat=slice(-30, 30)).mean("time"),
     "rolling mean": lambda ds: ds.rolling(time=30).mean().isel(time=slice(29, None, 10)),
     "to Zarr": lambda ds: ds,
+    "mean of 730 files": lambda ds: ds.mean("time"),
+    "climatology of 730 files": lambda ds: ds.groupby("time.month").mean(),
 }
+PACKING = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 275.0, "_FillValue": -32768}
 
 
 def write(folder: Path, scale: float) -> None:
@@ -38,14 +41,19 @@ def write(folder: Path, scale: float) -> None:
     for year in range(2000, 2004):
         values = np.random.default_rng(year).random((365, rows, 500), dtype="f4") * 50 + 250
         ds = xr.Dataset({"t": (("time", "lat", "lon"), values)}, coords={"time": pd.date_range(f"{year}-01-01", periods=365), **coords})
-        packing = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 275.0, "_FillValue": -32768}
-        ds.to_netcdf(folder / f"{year}.nc", encoding={"t": {"chunksizes": (73, rows, 100), "zlib": True, "complevel": 1, **packing}})
+        ds.to_netcdf(folder / f"{year}.nc", encoding={"t": {"chunksizes": (73, rows, 100), "zlib": True, "complevel": 1, **PACKING}})
+    (folder / "days").mkdir()
+    for k, day in enumerate(pd.date_range("2000-01-01", periods=730)):
+        values = np.random.default_rng(k).random((1, rows, 500), dtype="f4") * 50 + 250
+        ds = xr.Dataset({"t": (("time", "lat", "lon"), values)}, coords={"time": [day], **coords})
+        ds.to_netcdf(folder / "days" / f"{k:03}.nc", encoding={"t": {"zlib": True, "complevel": 1, **PACKING}})
 
 
-def opened(system: str, data: str, work: str) -> Any:
+def opened(system: str, method: str, data: str, work: str) -> Any:
     import xarray as xr
 
-    files = sorted(Path(data).glob("*.nc"))
+    many = "files" in method
+    files = sorted((Path(data) / "days" if many else Path(data)).glob("*.nc"))
     if system == "numpy":
         return xr.concat([xr.open_dataset(file).load() for file in files], "time")
     if system == "chunkwise":
@@ -53,11 +61,13 @@ def opened(system: str, data: str, work: str) -> Any:
 
         chunkwise.config.set(work_dir=work, allowed_mem=BUDGET)
         xr.set_options(chunk_manager="chunkwise")
+    if many:
+        return xr.open_mfdataset(files, chunks={}, combine="nested", concat_dim="time", data_vars="minimal", coords="minimal", compat="override")
     return xr.open_mfdataset(files, chunks=CHUNKS)
 
 
 def run(system: str, method: str, data: str, out: str, work: str) -> None:
-    ds = opened(system, data, work)
+    ds = opened(system, method, data, work)
     if system != "numpy":
         print(time.process_time())
     result = METHODS[method](ds).drop_encoding()
