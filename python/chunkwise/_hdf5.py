@@ -1,7 +1,7 @@
 """Data sets of HDF5, and of netCDF 4, as the engine reads them: each chunk is a part of the file, encoded with codecs that Zarr has too.
 
-A folder in the work directory has the metadata of an array of Zarr, and a list of where its chunks are. The list says how long the file was and when it was
-written, so a file that has changed is refused.
+A small file in the work directory has the metadata of an array of Zarr, and a list of where its chunks are. The list says how long the file was and when it was
+written, so a file that has changed is refused. (One file, not a folder of two: data sets may have thousands of files, and folders take a millisecond each.)
 
 Formats: "HDF5 File Format Specification", version 3; the filters are those of its registry.
 """
@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
+import threading
 import time
 import warnings
 from contextlib import suppress
@@ -37,7 +36,7 @@ MANY = 100_000
 PIECE = 16 << 20
 #: Bytes of a part that is decoded as a whole at most.
 LARGE = 256 << 20
-#: Seconds for which a folder stays that nobody uses.
+#: Seconds for which a list stays that nobody uses.
 KEPT = 30 * 86400
 #: The filters of HDF5 by their numbers.
 DEFLATE, SHUFFLE, FLETCHER32, ZSTD = 1, 2, 3, 32015
@@ -117,8 +116,8 @@ def _fill(value: Any) -> Any:
     return item
 
 
-def _described(dataset: Any, path: str, state: os.stat_result) -> dict[str, str]:
-    """The files of the folder."""
+def _described(dataset: Any, path: str, state: os.stat_result) -> str:
+    """The metadata and the list."""
     properties = dataset.id.get_create_plist()
     kind = dataset.dtype.kind
     stored = dataset.shape and 0 not in dataset.shape and not dataset.is_virtual and not properties.get_external_count()
@@ -128,7 +127,7 @@ def _described(dataset: Any, path: str, state: os.stat_result) -> dict[str, str]
     if dataset.chunks is None and properties.get_layout() != import_module("h5py").h5d.CONTIGUOUS:
         raise _Unknown
     lengths, places, codecs = _chunks(dataset)
-    document = {
+    metadata = {
         "zarr_format": 2,
         "shape": list(dataset.shape),
         "chunks": list(lengths),
@@ -138,42 +137,34 @@ def _described(dataset: Any, path: str, state: os.stat_result) -> dict[str, str]
         "dimension_separator": ".",
         **codecs,
     }
-    listed = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "chunks": places}
-    return {".zarray": json.dumps(document), "chunks.json": json.dumps(listed, separators=(",", ":"))}
+    listed = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "metadata": metadata, "chunks": places}
+    return json.dumps(listed, separators=(",", ":"))
 
 
-def _folder(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
+def _place(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
     about = f"{path}\n{name}\n{state.st_size}\n{state.st_mtime_ns}\n{state.st_ino}"
     return os.path.join(work_dir, "inputs", f"{hashlib.sha256(about.encode()).hexdigest()[:24]}.references")
 
 
 @cache
-def _prune(above: str) -> None:
-    """Removes folders that nobody has used for long, and unfinished ones; once in a process, since there may be thousands."""
+def _prepare(above: str) -> None:
+    """Makes the folder of lists, and removes those that nobody has used for long; once in a process, since there may be thousands."""
+    os.makedirs(above, exist_ok=True)
     with os.scandir(above) as entries:
         for entry in entries:
-            if entry.name.endswith(".references") or entry.name.startswith(".references-"):
+            if entry.name.endswith((".references", ".unfinished")):
                 with suppress(OSError):
                     if entry.stat().st_mtime < time.time() - KEPT:
-                        shutil.rmtree(entry.path, ignore_errors=True)
+                        os.unlink(entry.path)
 
 
-def _publish(folder: str, files: dict[str, str]) -> None:
-    """Writes a folder, whole or not at all. Several processes may do so at once."""
-    above = os.path.dirname(folder)
-    os.makedirs(above, exist_ok=True)
-    _prune(above)
-    made = tempfile.mkdtemp(prefix=".references-", dir=above)
-    try:
-        for name, text in files.items():
-            with open(os.path.join(made, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        os.chmod(made, 0o755)
-        os.rename(made, folder)
-    except OSError:
-        shutil.rmtree(made, ignore_errors=True)
-        if not os.path.isdir(folder):
-            raise
+def _publish(place: str, text: str) -> None:
+    """Writes a list, whole or not at all. Several processes and threads may do so at once."""
+    _prepare(os.path.dirname(place))
+    unfinished = f"{place}-{os.getpid()}-{threading.get_ident()}.unfinished"
+    with open(unfinished, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(unfinished, place)
 
 
 def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None:
@@ -189,16 +180,16 @@ def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None
     path = os.path.realpath(path)
     try:
         state = os.stat(path)
-        folder = _folder(os.path.abspath(work_dir), path, name, state)
+        place = _place(os.path.abspath(work_dir), path, name, state)
         with import_module("h5py").File(path, "r") as file:
             dataset = file[name]
             if tuple(dataset.shape) != tuple(like.shape) or dataset.dtype != np.dtype(like.dtype):
                 return None
-            if os.path.isfile(os.path.join(folder, "chunks.json")):
-                os.utime(folder)
+            if os.path.isfile(place):
+                os.utime(place)
             else:
-                _publish(folder, _described(dataset, path, state))
-        array = from_zarr(folder, spec=spec)
+                _publish(place, _described(dataset, path, state))
+        array = from_zarr(place, spec=spec)
         # Numbers of 16 bits are wider in the engine.
         return array if array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
     # HDF5 raises what its library says: there is no such file or name, or others write to it.

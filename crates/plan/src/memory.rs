@@ -425,6 +425,12 @@ mod tests {
         assert_eq!(streaming(&stream), Some(STREAM));
     }
 
+    #[test]
+    fn inner_chunks_in_files_are_read_through_a_smaller_buffer() {
+        let of = |url: &str| reading(&array(json!({"role": "input", "url": url, "inner_chunk": [1000]})));
+        assert_eq!(of("s3://bucket/x") - of("file:///x"), READ_BUFFER - SHARD_BUFFER);
+    }
+
     const STREAM: u64 = 9 << 20;
 
     /// Small chunks are read before a larger array. Their freed buffers leave holes, into which that array does not fit.

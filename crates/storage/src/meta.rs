@@ -89,7 +89,8 @@ pub fn open_array(stores: &Stores, location: &Location) -> Result<ArrayMeta, Sto
     let url = location.to_string();
     let bad = |detail: String| StorageError::Metadata { url: url.clone(), detail };
     // A file is not an array, and contains nothing.
-    if let Some(detail) = location.local_path().filter(|p| p.is_file()).and_then(|_| crate::recognise::recognise(location)) {
+    let file = location.local_path().filter(|p| !store.has_references() && p.is_file());
+    if let Some(detail) = file.and_then(|_| crate::recognise::recognise(location)) {
         return Err(StorageError::Unsupported { url, detail });
     }
     if let Some(doc) = document(&store, "zarr.json", &url)? {

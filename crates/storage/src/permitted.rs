@@ -82,7 +82,8 @@ pub fn check_writable(stores: &Stores, at: &Location) -> Result<(), StorageError
 /// # Errors
 /// When chunks cannot be read, with the folder or file that is in the way.
 pub fn check_readable(at: &Location) -> Result<(), StorageError> {
-    let Some(mut path) = at.local_path() else { return Ok(()) };
+    // An array that is a file has been read when it was opened.
+    let Some(mut path) = at.local_path().filter(|path| !path.is_file()) else { return Ok(()) };
     let denied = |path: &Path, e: std::io::Error| match e.kind() {
         std::io::ErrorKind::PermissionDenied => Err(denied("read", at, format!("'{}': {e}", path.display()))),
         // A task that needs the file reports any other problem.

@@ -1,6 +1,6 @@
-//! Chunks that are parts of another file, such as those of HDF5: a folder with the metadata of an array, and a list of where its chunks are.
+//! An array whose chunks are parts of another file, such as one of HDF5: a file of JSON has its metadata, and a list of where its chunks are.
 //!
-//! The list says how long the file was and when it was written. So a file that has changed since is not read at old places.
+//! The list says how long the other file was and when it was written. So a file that has changed since is not read at old places.
 
 use crate::input::Stamp;
 use crate::world::{in_words, nanoseconds};
@@ -8,90 +8,115 @@ use crate::{Location, StorageError, Stores, local};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How the name of such a folder ends.
+/// How the name of such a file ends.
 const SUFFIX: &str = ".references";
-/// The name of the list in the folder.
-const LIST: &str = "chunks.json";
-/// Bytes of a list at most: it is held in memory.
+/// Bytes of such a file at most: the list is held in memory.
 const LARGEST: u64 = 16 << 20;
 /// Lists that a handle keeps.
 const KEPT: usize = 16;
+/// The key of the metadata.
+const DOCUMENT: &str = ".zarray";
 
-/// The lists that were read last, by their folders.
+/// The lists that were read last, by their files.
 pub(crate) type Known = Mutex<Vec<(PathBuf, Arc<References>)>>;
 
-/// Where the chunks of an array are.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct References {
-    /// The file.
+struct Listed {
+    /// The file with the chunks.
     path: PathBuf,
-    /// Bytes of the file.
+    /// Its bytes.
     size: u64,
     /// When it was written, by its own time: nanoseconds since 1970.
     modified: u64,
+    /// The metadata of the array, of Zarr v2.
+    metadata: Box<RawValue>,
     /// For each key the position in the file, and the number of bytes.
     chunks: HashMap<Box<str>, (u64, u64)>,
 }
 
+/// An array with its chunks in another file.
+#[derive(Debug)]
+pub(crate) struct References {
+    list: Listed,
+    stamp: Stamp,
+}
+
 /// A chunk in the file.
 pub(crate) struct Part<'a> {
-    list: &'a References,
+    of: &'a References,
     at: u64,
     pub len: u64,
 }
 
 impl References {
-    /// The list in a folder; `None` if it is a folder like others.
+    /// What a location is, if it is such a file.
     pub fn of(stores: &Stores, location: &Location, known: &Known) -> Result<Option<Arc<References>>, StorageError> {
-        let Some(folder) = location.local_path().filter(|_| location.as_str().ends_with(SUFFIX)) else { return Ok(None) };
-        if let Some((_, found)) = known.lock().iter().find(|(of, _)| *of == folder) {
+        let Some(at) = location.local_path().filter(|_| location.as_str().ends_with(SUFFIX)) else { return Ok(None) };
+        if let Some((_, found)) = known.lock().iter().find(|(of, _)| *of == at) {
             return Ok(Some(found.clone()));
         }
-        let url = location.join(LIST).to_string();
-        let found = local::read(&folder.join(LIST), LARGEST).map_err(|e| StorageError::of_io("read", url.clone(), &e))?;
-        let Some((data, _)) = found else { return Ok(None) };
+        // A folder may have such a name.
+        if !at.is_file() {
+            return Ok(None);
+        }
+        let url = location.to_string();
+        let Some((data, meta)) = local::read(&at, LARGEST).map_err(|e| StorageError::of_io("read", url.clone(), &e))? else {
+            return Ok(None);
+        };
         let bad = |problem: String| StorageError::Url { url: url.clone(), problem };
         let data = data.map_err(|size| bad(format!("the list of chunks has {size} bytes, and at most {LARGEST} are read")))?;
-        let list: References = serde_json::from_slice(&data).map_err(|e| bad(format!("it is no list of chunks: {e}")))?;
+        let list: Listed = serde_json::from_slice(&data).map_err(|e| bad(format!("it is no list of chunks: {e}")))?;
         if list.chunks.values().any(|(at, len)| at.saturating_add(*len) > list.size) {
             return Err(bad("it is no list of chunks: one of them is not in its file".into()));
         }
         let path = list.path.to_str().filter(|_| list.path.is_absolute());
         let path = path.ok_or_else(|| bad("it is no list of chunks: the path of the file is not absolute".into()))?;
         stores.check_allowed(&Location::parse(path, None)?)?;
-        let list = Arc::new(list);
+        let found = Arc::new(References { list, stamp: Stamp::of_file(&meta) });
         let mut known = known.lock();
         if known.len() >= KEPT {
             known.remove(0);
         }
-        known.push((folder, list.clone()));
-        Ok(Some(list))
+        known.push((at, found.clone()));
+        Ok(Some(found))
+    }
+
+    /// The metadata, if that is its key.
+    pub fn document(&self, key: &str) -> Option<(Bytes, Stamp)> {
+        (key == DOCUMENT).then(|| (Bytes::copy_from_slice(self.list.metadata.get().as_bytes()), self.stamp.clone()))
     }
 
     /// Where a chunk is.
     pub fn part(&self, key: &str) -> Option<Part<'_>> {
-        self.chunks.get(key).map(|&(at, len)| Part { list: self, at, len })
+        self.list.chunks.get(key).map(|&(at, len)| Part { of: self, at, len })
     }
 
     /// The keys of all chunks, each with its bytes.
-    pub fn keys(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.chunks.iter().map(|(key, &(_, len))| (&**key, len))
+    pub fn chunks(&self) -> impl Iterator<Item = (String, u64)> {
+        self.list.chunks.iter().map(|(key, &(_, len))| (key.to_string(), len))
+    }
+
+    /// All keys, each with its bytes.
+    pub fn keys(&self) -> impl Iterator<Item = (String, u64)> {
+        std::iter::once((DOCUMENT.into(), self.list.metadata.get().len() as u64)).chain(self.chunks())
     }
 
     /// True if the file was written after a time, in nanoseconds since 1970.
     pub fn newer(&self, time: u64) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|meta| Stamp::of_file(&meta).modified > time)
+        std::fs::metadata(&self.list.path).is_ok_and(|meta| Stamp::of_file(&meta).modified > time)
     }
 
     fn url(&self) -> String {
-        format!("file://{}", self.path.display())
+        format!("file://{}", self.list.path.display())
     }
 
     fn failed(&self, e: &std::io::Error) -> StorageError {
@@ -102,13 +127,13 @@ impl References {
 impl Part<'_> {
     /// The file, where in it the chunk begins, and the metadata of the file.
     pub fn open(&self) -> Result<(File, u64, Metadata), StorageError> {
-        let list = self.list;
-        let Some((file, meta)) = local::open(&list.path).map_err(|e| list.failed(&e))? else {
-            return Err(StorageError::InputGone { url: list.url(), machine: in_words() });
+        let References { list, .. } = self.of;
+        let Some((file, meta)) = local::open(&list.path).map_err(|e| self.of.failed(&e))? else {
+            return Err(StorageError::InputGone { url: self.of.url(), machine: in_words() });
         };
         if meta.len() != list.size || meta.modified().map_or(0, nanoseconds) != list.modified {
             let detail = "it was written after the program had opened it; open it again".into();
-            return Err(StorageError::InputChanged { url: list.url(), detail });
+            return Err(StorageError::InputChanged { url: self.of.url(), detail });
         }
         Ok((file, self.at, meta))
     }
@@ -118,8 +143,8 @@ impl Part<'_> {
         let (mut file, at, meta) = self.open()?;
         let mut data = Vec::with_capacity(usize::try_from(self.len).unwrap_or(0));
         let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.take(self.len).read_to_end(&mut data));
-        let read = read.map_err(|e| self.list.failed(&e))? as u64;
-        if read == self.len { Ok((data.into(), meta)) } else { Err(self.list.failed(&std::io::ErrorKind::UnexpectedEof.into())) }
+        let read = read.map_err(|e| self.of.failed(&e))? as u64;
+        if read == self.len { Ok((data.into(), meta)) } else { Err(self.of.failed(&std::io::ErrorKind::UnexpectedEof.into())) }
     }
 }
 
@@ -130,25 +155,25 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    /// A file of 100 bytes, and a folder with parts of it.
-    fn folder(of: &Path) -> (PathBuf, Location) {
-        let (file, folder) = (of.join("x.h5"), of.join("t.references"));
+    /// A file of 100 bytes, and a list of parts of it.
+    fn listed(of: &Path) -> (PathBuf, Location) {
+        let (file, list) = (of.join("x.h5"), of.join("t.references"));
         std::fs::write(&file, (0..100).collect::<Vec<u8>>()).unwrap();
-        std::fs::create_dir(&folder).unwrap();
         let modified = nanoseconds(std::fs::metadata(&file).unwrap().modified().unwrap());
-        let list = json!({"path": file, "size": 100, "modified": modified, "chunks": {"0.0": [10, 20], "1.0": [90, 10]}});
-        std::fs::write(folder.join(LIST), list.to_string()).unwrap();
-        std::fs::write(folder.join(".zarray"), "{}").unwrap();
-        (file, Location::parse(folder.to_str().unwrap(), None).unwrap())
+        let chunks = json!({"0.0": [10, 20], "1.0": [90, 10]});
+        let content = json!({"path": file, "size": 100, "modified": modified, "metadata": {"zarr_format": 2}, "chunks": chunks});
+        std::fs::write(&list, content.to_string()).unwrap();
+        (file, Location::parse(list.to_str().unwrap(), None).unwrap())
     }
 
     #[test]
     fn chunks_are_parts_of_a_file() {
         let temp = tempfile::tempdir().unwrap();
-        let (file, location) = folder(temp.path());
+        let (file, location) = listed(temp.path());
         let store = Stores::new().open(&location).unwrap();
         assert_eq!(store.get("0.0").unwrap().unwrap(), (10..30).collect::<Vec<u8>>());
-        assert_eq!(store.get(".zarray").unwrap().unwrap(), "{}");
+        assert_eq!(store.get(".zarray").unwrap().unwrap(), r#"{"zarr_format":2}"#);
+        assert_eq!((store.get("zarr.json").unwrap(), store.get_stamped(".zattrs").unwrap().is_none()), (None, true));
         assert_eq!((store.get("0.1").unwrap(), store.size("0.1").unwrap(), store.size("1.0").unwrap()), (None, None, Some(10)));
         assert!(store.get_at_most("0.0", 19).unwrap_err().to_string().contains("20 bytes"));
         let object = store.open_object("1.0").unwrap().unwrap();
@@ -160,7 +185,7 @@ mod tests {
         assert!(object.read(&store, "0.0", 17, &mut out).is_err());
         let mut listed = store.list("").unwrap();
         listed.sort();
-        assert_eq!(listed.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), [".zarray", "0.0", "1.0", LIST]);
+        assert_eq!(listed.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), [".zarray", "0.0", "1.0"]);
         assert!(store.put("0.0", &b"x"[..]).unwrap_err().to_string().contains("only be read"));
         std::fs::write(&file, "another").unwrap();
         assert!(matches!(store.get("0.0"), Err(StorageError::InputChanged { .. })));
@@ -171,7 +196,7 @@ mod tests {
     #[test]
     fn parts_of_what_may_not_be_opened_are_refused() {
         let temp = tempfile::tempdir().unwrap();
-        let (_, location) = folder(temp.path());
+        let (_, location) = listed(temp.path());
         let stores = Stores::new();
         stores.restrict(&[location.to_string()]).unwrap();
         assert!(stores.open(&location).err().unwrap().to_string().contains("x.h5"));
@@ -180,10 +205,18 @@ mod tests {
     #[test]
     fn chunks_of_a_file_that_was_written_since_are_newer() {
         let temp = tempfile::tempdir().unwrap();
-        let (file, location) = folder(temp.path());
+        let (file, location) = listed(temp.path());
         let store = Stores::new().open(&location).unwrap();
         let written = Stamp::of_file(&std::fs::metadata(file).unwrap()).modified;
-        let newer = |time: u64| store.newer(time).unwrap().into_iter().filter(|key| key.ends_with(".0")).count();
-        assert_eq!((newer(written), newer(written - 1)), (0, 2));
+        assert_eq!((store.newer(written).unwrap().len(), store.newer(written - 1).unwrap().len()), (0, 2));
+    }
+
+    #[test]
+    fn a_folder_may_have_such_a_name() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = Location::parse(temp.path().join("x.references").to_str().unwrap(), None).unwrap();
+        let store = Stores::new().open(&at).unwrap();
+        store.put("0.0", &b"abc"[..]).unwrap();
+        assert_eq!(Stores::new().open(&at).unwrap().get("0.0").unwrap().unwrap(), "abc");
     }
 }

@@ -4,7 +4,7 @@ use crate::counters::Count;
 use crate::folder::Folder;
 use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
-use crate::references::{Part, References};
+use crate::references::References;
 use crate::remote::{self, Fetched, Remote};
 use crate::{Location, MemoryTier, StorageError, Stores, local};
 use bytes::Bytes;
@@ -33,7 +33,7 @@ pub struct Store {
     pub(crate) memory: Option<Arc<MemoryTier>>,
     /// For inputs: objects that were written after the run began must not be read.
     watch: Option<Arc<InputWatch>>,
-    /// For chunks that are parts of another file.
+    /// If its chunks are parts of another file.
     references: Option<Arc<References>>,
 }
 
@@ -97,9 +97,9 @@ impl Store {
         Err(StorageError::Store { action, url: self.url(key), detail, transient: false })
     }
 
-    /// Where a chunk is that is a part of another file.
-    fn part(&self, key: &str) -> Option<Part<'_>> {
-        self.references.as_ref()?.part(key)
+    /// True if its chunks are parts of another file.
+    pub(crate) fn has_references(&self) -> bool {
+        self.references.is_some()
     }
 
     pub(crate) fn held(&self, key: &str) -> Option<Bytes> {
@@ -154,14 +154,8 @@ impl Store {
         }
         let path = self.key(key)?;
         self.count(Count::Gets, 1);
-        if let Some(part) = self.part(key) {
-            if part.len > most {
-                return Err(self.too_large(key, part.len, most));
-            }
-            let (data, meta) = part.read()?;
-            self.count(Count::BytesRead, part.len);
-            self.seen(key, || input::modified(&meta))?;
-            return Ok(Some(data));
+        if let Some(references) = &self.references {
+            return self.get_part(references, key, most);
         }
         if let Some(file) = self.file(key) {
             let Some((data, meta)) = self.read_file(&file, key, most)? else { return Ok(None) };
@@ -177,6 +171,21 @@ impl Store {
             Err(StorageError::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// As [`Store::get_at_most`], of an array whose chunks are parts of another file.
+    fn get_part(&self, references: &References, key: &str, most: u64) -> Result<Option<Bytes>, StorageError> {
+        if let Some((document, _)) = references.document(key) {
+            return Ok(Some(document));
+        }
+        let Some(part) = references.part(key) else { return Ok(None) };
+        if part.len > most {
+            return Err(self.too_large(key, part.len, most));
+        }
+        let (data, meta) = part.read()?;
+        self.count(Count::BytesRead, part.len);
+        self.seen(key, || input::modified(&meta))?;
+        Ok(Some(data))
     }
 
     /// A file of at most `most` bytes, with its metadata.
@@ -197,6 +206,9 @@ impl Store {
     pub(crate) fn get_stamped(&self, key: &str) -> Result<Option<(Bytes, Stamp)>, StorageError> {
         let path = self.key(key)?;
         self.count(Count::Gets, 1);
+        if let Some(references) = &self.references {
+            return Ok(references.document(key));
+        }
         if let Some(file) = self.file(key) {
             return Ok(self.read_file(&file, key, u64::MAX)?.map(|(data, meta)| (data, Stamp::of_file(&meta))));
         }
@@ -215,11 +227,11 @@ impl Store {
         self.check_full("list", "")?;
         let path = self.key("")?;
         self.count(Count::Lists, 1);
+        if let Some(references) = &self.references {
+            return Ok(if references.newer(time) { references.chunks().map(|(key, _)| key).collect() } else { Vec::new() });
+        }
         if let Some(folder) = self.file("") {
-            let mut found = local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
-            let changed = self.references.iter().filter(|list| list.newer(time));
-            found.extend(changed.flat_map(|list| list.keys()).map(|(key, _)| key.to_string()));
-            return Ok(found);
+            return local::newer(&folder, time).map_err(|e| StorageError::of_io("list", self.url(""), &e));
         }
         let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         self.wait("list", "", async {
@@ -254,7 +266,8 @@ impl Store {
         }
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         self.count(Count::Gets, 1);
-        if let Some(part) = self.part(key) {
+        if let Some(references) = &self.references {
+            let Some(part) = references.part(key) else { return Ok(None) };
             let (file, at, meta) = part.open()?;
             self.seen(key, || input::modified(&meta))?;
             return Ok(Some(Object::File { file, at, len: part.len }));
@@ -277,8 +290,8 @@ impl Store {
         }
         let path = self.key(key)?;
         self.count(Count::Heads, 1);
-        if let Some(part) = self.part(key) {
-            return Ok(Some(part.len));
+        if let Some(references) = &self.references {
+            return Ok(references.keys().find(|(name, _)| name == key).map(|(_, len)| len));
         }
         if let Some(file) = self.file(key) {
             return match std::fs::metadata(&file) {
@@ -484,13 +497,15 @@ impl Store {
 
     /// The keys of all objects here, and whether writers may have left unfinished files beside them.
     pub(crate) fn keys(&self) -> Result<(Vec<String>, bool), StorageError> {
+        if let Some(references) = &self.references {
+            return Ok((references.keys().map(|(key, _)| key).collect(), false));
+        }
         let local = self.file("").filter(|_| self.memory.is_none());
         let Some(folder) = local else {
             let names = self.list("")?.into_iter().map(|(name, _)| name).collect();
             return Ok((names, self.is_local()));
         };
-        let (mut names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
-        names.extend(self.references.iter().flat_map(|list| list.keys()).map(|(key, _)| key.to_string()));
+        let (names, unfinished) = local::names(&folder).map_err(|e| StorageError::of_io("list", self.url(""), &e))?;
         self.count(Count::Lists, 1 + names.len() as u64 / PAGE);
         Ok((names, unfinished))
     }
@@ -509,12 +524,13 @@ impl Store {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         self.count(Count::Lists, 1);
-        let mut out = if let Some(folder) = self.file(key) {
+        let mut out = if let Some(references) = &self.references {
+            let within = |name: &str| key.is_empty() || name.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
+            references.keys().filter(|(name, _)| within(name)).map(|(name, size)| (name, size, None)).collect()
+        } else if let Some(folder) = self.file(key) {
             let within = if key.is_empty() { String::new() } else { format!("{key}/") };
             let found = local::list(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e))?;
-            let files = found.into_iter().map(|(name, size)| (format!("{within}{name}"), size, None));
-            let parts = self.references.iter().flat_map(|list| list.keys()).filter(|(name, _)| name.starts_with(&within));
-            files.chain(parts.map(|(name, size)| (name.to_string(), size, None))).collect()
+            found.into_iter().map(|(name, size)| (format!("{within}{name}"), size, None)).collect()
         } else {
             let found: Vec<_> = self.wait("list", key, self.remote.store.list(Some(&path)).try_collect())?;
             let skip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
@@ -537,6 +553,9 @@ impl Store {
         self.check_full("list", key)?;
         let path = self.key(key)?;
         self.count(Count::Lists, 1);
+        if self.references.is_some() {
+            return Ok(Vec::new());
+        }
         if let Some(folder) = self.file(key) {
             return local::folders(&folder).map_err(|e| StorageError::of_io("list", self.url(key), &e));
         }
