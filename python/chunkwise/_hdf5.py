@@ -181,17 +181,14 @@ def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None
     try:
         state = os.stat(path)
         place = _place(os.path.abspath(work_dir), path, name, state)
-        with import_module("h5py").File(path, "r") as file:
-            dataset = file[name]
-            if tuple(dataset.shape) != tuple(like.shape) or dataset.dtype != np.dtype(like.dtype):
-                return None
-            if os.path.isfile(place):
-                os.utime(place)
-            else:
-                _publish(place, _described(dataset, path, state))
+        if os.path.isfile(place):
+            os.utime(place)
+        else:
+            with import_module("h5py").File(path, "r") as file:
+                _publish(place, _described(file[name], path, state))
         array = from_zarr(place, spec=spec)
-        # Numbers of 16 bits are wider in the engine.
-        return array if array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
+        # Numbers of 16 bits are wider in the engine, and netCDF makes an unlimited dimension as long as its longest variable.
+        return array if array.shape == tuple(like.shape) and array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
     # HDF5 raises what its library says: there is no such file or name, or others write to it.
     except (_Unknown, OSError, KeyError, ValueError, RuntimeError, AttributeError):
         return None

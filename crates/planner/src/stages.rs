@@ -424,7 +424,7 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
     let roots: Vec<usize> = outputs.iter().filter_map(|o| order.binary_search(o).ok()).collect();
     let above_outputs = leaves(&roots, &|k| !fold[k]);
     let types: Vec<_> = given.steps.iter().map(|s| given.input_types(s)).collect();
-    let mut streamed: Vec<(usize, HashSet<usize>)> = Vec::new();
+    let mut streamed: Vec<Streamed> = Vec::new();
     for w in (0..n).filter(|&w| fold[w]) {
         let own = leaves(&given.steps[w].inputs, &|_| true);
         let below = given.dependents(&[w]);
@@ -443,7 +443,8 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
         };
         let nodes: Vec<usize> = step.inputs.iter().map(|&i| order[i]).collect();
         let chunk = read(&mut nodes.iter().map(|&i| Region::full(&graph.nodes[i].chunks.max_shape())));
-        let cuts = cuts(graph, &node, &nodes, chunk, step_bytes);
+        let chunks = contracted_chunks(graph, &node, &nodes);
+        let cuts = cuts(graph, &chunks, &nodes, chunk, step_bytes);
         // Also where all is in one chunk, if tiles of the result are no help: if a single element needs more than a tile; where there are no
         // tiles, if all of it reads more than a step.
         let all = read(&mut types[w].iter().map(|ty| Region::full(&ty.shape)));
@@ -459,33 +460,32 @@ pub(crate) fn stream(graph: &Graph, program: &mut Program, order: &[usize], outp
             || (kernel.traits().whole && all > step_bytes);
         if large || cuts.iter().any(|c| c.count() > 1) {
             program.steps[w].stream = Some(cuts);
-            streamed.push((w, own));
+            streamed.push(Streamed { step: w, leaves: own, chunks });
         }
     }
     in_lockstep(program, &streamed);
 }
 
-/// Lets folds of the same leaves along the same lengths go through them together, in the shorter of their steps. Their steps differ where the
-/// elements of one are smaller: a mean without NaNs counts truth values and adds numbers.
-fn in_lockstep(program: &mut Program, streamed: &[(usize, HashSet<usize>)]) {
-    let shorter = |a: &AxisChunks, b: &AxisChunks| match (a, b) {
-        (AxisChunks::Regular { len, size }, AxisChunks::Regular { len: n, size: other }) if len == n => {
-            let (least, most) = (*size.min(other), *size.max(other));
-            (least > 0 && most.is_multiple_of(least)).then(|| AxisChunks::regular(*len, least))
-        }
-        _ => (a == b).then(|| a.clone()),
-    };
-    for (i, (a, of_a)) in streamed.iter().enumerate() {
-        for (b, of_b) in &streamed[..i] {
-            let (Some(x), Some(y)) = (&program.steps[*a].stream, &program.steps[*b].stream) else { continue };
-            if x == y || x.len() != y.len() || of_a.is_disjoint(of_b) {
+/// A fold that takes its input step by step.
+struct Streamed {
+    step: usize,
+    leaves: HashSet<usize>,
+    /// The chunks of its inputs along the contracted indices: steps are some of them together.
+    chunks: Vec<AxisChunks>,
+}
+
+/// Lets folds of the same leaves go through them together, in the shorter of their steps. Their steps differ where the elements of one are
+/// smaller: a mean without NaNs counts truth values and adds numbers.
+fn in_lockstep(program: &mut Program, streamed: &[Streamed]) {
+    for (i, a) in streamed.iter().enumerate() {
+        for b in &streamed[..i] {
+            let (Some(x), Some(y)) = (&program.steps[a.step].stream, &program.steps[b.step].stream) else { continue };
+            if x == y || a.chunks != b.chunks || a.leaves.is_disjoint(&b.leaves) {
                 continue;
             }
-            let both: Option<Vec<AxisChunks>> = x.iter().zip(y).map(|(a, b)| shorter(a, b)).collect();
-            if both.is_some() {
-                program.steps[*a].stream.clone_from(&both);
-                program.steps[*b].stream = both;
-            }
+            let both: Vec<AxisChunks> = x.iter().zip(y).map(|(x, y)| if x.max() <= y.max() { x.clone() } else { y.clone() }).collect();
+            program.steps[a.step].stream = Some(both.clone());
+            program.steps[b.step].stream = Some(both);
         }
     }
 }
@@ -493,16 +493,20 @@ fn in_lockstep(program: &mut Program, streamed: &[(usize, HashSet<usize>)]) {
 /// Bytes that one step of a fold should read at least, where there is room for them.
 const STEP_BYTES: u64 = 8 << 20;
 
-/// Where the contracted indices of a fold are cut: at the chunks of its inputs, tiny ones grouped. For a chunk of each input `read` bytes
-/// are read.
-fn cuts(graph: &Graph, node: &Node<'_>, inputs: &[usize], read: u64, step_bytes: u64) -> Vec<AxisChunks> {
-    let mut cuts: Vec<AxisChunks> = Vec::new();
+/// The chunks of the inputs of a fold along its contracted indices: the longer ones, or else those of the first input.
+fn contracted_chunks(graph: &Graph, node: &Node<'_>, inputs: &[usize]) -> Vec<AxisChunks> {
+    let mut found: Vec<AxisChunks> = Vec::new();
     for (along, n) in node.indices().iter().zip(node.contracted()) {
-        // The longer chunks, or else those of the first input.
         let chunks = along.iter().map(|&(input, axis)| &graph.nodes[inputs[input]].chunks.0[axis]);
         let longest = chunks.reduce(|a, b| if a.max() >= b.max() { a } else { b });
-        cuts.push(longest.cloned().unwrap_or_else(|| AxisChunks::regular(n, n)));
+        found.push(longest.cloned().unwrap_or_else(|| AxisChunks::regular(n, n)));
     }
+    found
+}
+
+/// Where the contracted indices of a fold are cut: at their chunks, tiny ones grouped. For a chunk of each input `read` bytes are read.
+fn cuts(graph: &Graph, chunks: &[AxisChunks], inputs: &[usize], read: u64, step_bytes: u64) -> Vec<AxisChunks> {
+    let mut cuts = chunks.to_vec();
     let chunk = |i: usize| volume(&graph.nodes[i].chunks.max_shape()).saturating_mul(graph.nodes[i].ty.dtype.size());
     let mut bytes = inputs.iter().map(|&i| chunk(i)).fold(0, u64::saturating_add).max(read).max(1);
     for cut in cuts.iter_mut().rev() {

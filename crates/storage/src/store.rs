@@ -291,7 +291,8 @@ impl Store {
         let path = self.key(key)?;
         self.count(Count::Heads, 1);
         if let Some(references) = &self.references {
-            return Ok(references.keys().find(|(name, _)| name == key).map(|(_, len)| len));
+            let document = references.document(key).map(|(document, _)| document.len() as u64);
+            return Ok(document.or_else(|| references.part(key).map(|part| part.len)));
         }
         if let Some(file) = self.file(key) {
             return match std::fs::metadata(&file) {
