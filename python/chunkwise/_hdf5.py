@@ -1,21 +1,16 @@
 """Data sets of HDF5, and of netCDF 4, as the engine reads them: each chunk is a part of the file, encoded with codecs that Zarr has too.
 
-A small file in the work directory has the metadata of an array of Zarr, and a list of where its chunks are. The list says how long the file was and when it was
-written, so a file that has changed is refused. (One file, not a folder of two: data sets may have thousands of files, and folders take a millisecond each.)
+A list (`_references.py`) has the metadata of an array of Zarr, and where its chunks are. It says how long the file was and when it was written, so a file that has
+changed is refused.
 
 Formats: "HDF5 File Format Specification", version 3; the filters are those of its registry.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import threading
-import time
 import warnings
-from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import ceil, prod
@@ -23,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _chunkwise
+from . import _chunkwise, _references
 from ._array import Array
-from ._inputs import from_zarr
-from ._spec import Spec, current
+from ._spec import Spec, bound, current
 
 #: Arrays of at most so many bytes are copied into memory instead.
 SMALL = 256 << 10
@@ -36,8 +30,6 @@ MANY = 100_000
 PIECE = 16 << 20
 #: Bytes of a part that is decoded as a whole at most.
 LARGE = 256 << 20
-#: Seconds for which a list stays that nobody uses.
-KEPT = 30 * 86400
 #: The filters of HDF5 by their numbers.
 DEFLATE, SHUFFLE, FLETCHER32, ZSTD = 1, 2, 3, 32015
 #: Bytes of the checksum behind a chunk.
@@ -48,9 +40,8 @@ class _Unknown(Exception):
     """A data set that the engine cannot read."""
 
 
-def _codecs(dataset: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]] | None, int]:
+def _codecs(properties: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]] | None, int]:
     """The compressor, the filters, and the bytes behind each chunk that are not decoded."""
-    properties = dataset.id.get_create_plist()
     found = [properties.get_filter(i)[::2] for i in range(properties.get_nfilters())]
     filters, compressor, behind = None, None, 0
     if found and found[0][0] == SHUFFLE:
@@ -78,22 +69,22 @@ def _pieces(shape: tuple[int, ...], itemsize: int, native: bool) -> tuple[int, .
     return (rows, *shape[1:])
 
 
-def _chunks(dataset: Any) -> tuple[tuple[int, ...], dict[str, list[int]], dict[str, Any]]:
-    """The lengths of chunks, where each is and how many bytes it has, and how they are encoded."""
-    shape, dtype = tuple(dataset.shape), dataset.dtype
+def _chunks(dataset: Any, properties: Any) -> tuple[dict[str, list[int]], dict[str, Any]]:
+    """Where each chunk is and how many bytes it has, and how long chunks are and how they are encoded, as in the metadata."""
+    shape, dtype = dataset.shape, dataset.dtype
     places: dict[str, list[int]] = {}
-    if dataset.chunks is None:
-        at = dataset.id.get_offset()
+    if properties.get_layout() != import_module("h5py").h5d.CHUNKED:
+        at = dataset.get_offset()
         lengths = _pieces(shape, dtype.itemsize, dtype.isnative)
         bytes_each = prod(lengths) * dtype.itemsize
         if at is not None:
             rest = ".0" * (len(shape) - 1)
             places = {f"{i}{rest}": [at + i * bytes_each, bytes_each] for i in range(shape[0] // lengths[0])}
-        return lengths, places, {"compressor": None, "filters": None}
-    lengths = tuple(dataset.chunks)
+        return places, {"chunks": lengths, "compressor": None, "filters": None}
+    lengths = properties.get_chunk()
     if prod(ceil(n / c) for n, c in zip(shape, lengths)) > MANY or prod(lengths) * dtype.itemsize > LARGE:
         raise _Unknown
-    compressor, filters, behind = _codecs(dataset)
+    compressor, filters, behind = _codecs(properties)
 
     def found(chunk: Any) -> None:
         # Bits of the mask are filters that were left out.
@@ -102,8 +93,8 @@ def _chunks(dataset: Any) -> tuple[tuple[int, ...], dict[str, list[int]], dict[s
         key = ".".join(str(start // length) for start, length in zip(chunk.chunk_offset, lengths))
         places[key] = [chunk.byte_offset, chunk.size - behind]
 
-    dataset.id.chunk_iter(found)
-    return lengths, places, {"compressor": compressor, "filters": filters}
+    dataset.chunk_iter(found)
+    return places, {"chunks": lengths, "compressor": compressor, "filters": filters}
 
 
 def _fill(value: Any) -> Any:
@@ -116,55 +107,30 @@ def _fill(value: Any) -> Any:
     return item
 
 
-def _described(dataset: Any, path: str, state: os.stat_result) -> str:
-    """The metadata and the list."""
-    properties = dataset.id.get_create_plist()
-    kind = dataset.dtype.kind
-    stored = dataset.shape and 0 not in dataset.shape and not dataset.is_virtual and not properties.get_external_count()
-    if not stored or kind not in "biufc" or dataset.file.userblock_size or dataset.dtype.hasobject:
+def _described(file: Any, name: str, path: str, state: os.stat_result) -> str:
+    """The metadata and the list of a data set, through the part of h5py that is near to HDF5: there may be thousands of files."""
+    h5d = import_module("h5py").h5d
+    dataset = h5d.open(file, name.encode())
+    properties, shape, dtype = dataset.get_create_plist(), dataset.shape, dataset.dtype
+    # Small data sets may be in the header, and virtual ones in other files.
+    stored = shape and 0 not in shape and properties.get_layout() in (h5d.CONTIGUOUS, h5d.CHUNKED) and not properties.get_external_count()
+    if not stored or dtype.kind not in "biufc" or dtype.hasobject or file.get_create_plist().get_userblock():
         raise _Unknown
-    # Small data sets may be in the header.
-    if dataset.chunks is None and properties.get_layout() != import_module("h5py").h5d.CONTIGUOUS:
-        raise _Unknown
-    lengths, places, codecs = _chunks(dataset)
-    metadata = {
-        "zarr_format": 2,
-        "shape": list(dataset.shape),
-        "chunks": list(lengths),
-        "dtype": dataset.dtype.str,
-        "fill_value": _fill(dataset.fillvalue),
-        "order": "C",
-        "dimension_separator": ".",
-        **codecs,
-    }
+    fill = np.zeros((), dtype)
+    properties.get_fill_value(fill)
+    places, encoding = _chunks(dataset, properties)
+    metadata = {"zarr_format": 2, "shape": shape, "dtype": dtype.str, "fill_value": _fill(fill), "order": "C", "dimension_separator": ".", **encoding}
     listed = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "metadata": metadata, "chunks": places}
     return json.dumps(listed, separators=(",", ":"))
 
 
-def _place(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
-    about = f"{path}\n{name}\n{state.st_size}\n{state.st_mtime_ns}\n{state.st_ino}"
-    return os.path.join(work_dir, "inputs", f"{hashlib.sha256(about.encode()).hexdigest()[:24]}.references")
-
-
-@cache
-def _prepare(above: str) -> None:
-    """Makes the folder of lists, and removes those that nobody has used for long; once in a process, since there may be thousands."""
-    os.makedirs(above, exist_ok=True)
-    with os.scandir(above) as entries:
-        for entry in entries:
-            if entry.name.endswith((".references", ".unfinished")):
-                with suppress(OSError):
-                    if entry.stat().st_mtime < time.time() - KEPT:
-                        os.unlink(entry.path)
-
-
-def _publish(place: str, text: str) -> None:
-    """Writes a list, whole or not at all. Several processes and threads may do so at once."""
-    _prepare(os.path.dirname(place))
-    unfinished = f"{place}-{os.getpid()}-{threading.get_ident()}.unfinished"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(unfinished, place)
+def _listed(path: str, name: str, state: os.stat_result) -> str:
+    h5f = import_module("h5py").h5f
+    file = h5f.open(os.fsencode(path), h5f.ACC_RDONLY)
+    try:
+        return _described(file, name, path, state)
+    finally:
+        file.close()
 
 
 def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None:
@@ -180,13 +146,10 @@ def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None
     path = os.path.realpath(path)
     try:
         state = os.stat(path)
-        place = _place(os.path.abspath(work_dir), path, name, state)
-        if os.path.isfile(place):
-            os.utime(place)
-        else:
-            with import_module("h5py").File(path, "r") as file:
-                _publish(place, _described(file[name], path, state))
-        array = from_zarr(place, spec=spec)
+        place = _references.place_of(os.path.abspath(work_dir), path, name, state)
+        if not _references.is_listed(place):
+            _references.hold(place, _listed(path, name, state))
+        array = Array(bound(_chunkwise.open(place, used._runtime(), False), spec, used.storage))
         # Numbers of 16 bits are wider in the engine, and netCDF makes an unlimited dimension as long as its longest variable.
         return array if array.shape == tuple(like.shape) and array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
     # HDF5 raises what its library says: there is no such file or name, or others write to it.

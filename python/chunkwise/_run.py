@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _chunkwise
+from . import _chunkwise, _references
 from ._array import Array
 from ._inputs import _url, zarr_folder
 from ._plans import Plan
@@ -73,6 +73,8 @@ def to_zarr(
 
 def _write(outputs: list[tuple[Any, str, list[int] | None, str]], overwrite: bool, resume: bool, spec: Spec | None) -> dict[str, Any]:
     check_computing()
+    # Another session may go on with the run.
+    _references.publish()
     report: dict[str, Any] = json.loads(_chunkwise.write(outputs, current(spec, (o[0] for o in outputs))._settings(), overwrite, resume, watcher()))
     return report
 
@@ -126,5 +128,6 @@ def plan(*arrays: Array, spec: Spec | None = None) -> Plan:
 
     It is a table in a notebook and in a terminal, too.
     """
+    _references.publish()
     outputs = [_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)]
     return Plan(_chunkwise.plan(outputs, current(spec, (o[0] for o in outputs))._settings()))

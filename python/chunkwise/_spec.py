@@ -14,7 +14,7 @@ from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
-from . import _chunkwise
+from . import _chunkwise, _references
 from ._errors import ComputeError
 
 #: Told of what happens in a run: a dictionary for each event.
@@ -49,6 +49,8 @@ class Spec:
     def _settings(self) -> _chunkwise.Settings:
         given = _at_cluster(self.executor_options) if self.executor in CLUSTERS else self.executor_options
         options = {name: _option(value) for name, value in given.items()}
+        if not self._in_process():
+            _references.publish()
         if self.executor in PROGRAMS and "program" not in options:
             options["program"] = _command()
         return _chunkwise.Settings(

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2] / "python"))
 def test_tasks_stay_under_their_projections(tmp_path, layout):
     h5py = pytest.importorskip("h5py")
     import chunkwise as cw
-    from chunkwise import _hdf5
+    from chunkwise import _hdf5, _references
 
     # Noise, so that encoded chunks are as large as decoded ones: 24 MB.
     values = np.random.default_rng(0).random((100, 300, 400))
@@ -23,6 +23,7 @@ def test_tasks_stay_under_their_projections(tmp_path, layout):
         file.create_dataset("t", data=values, **layout)
     with h5py.File(tmp_path / "x.h5", "r") as file, cw.config(work_dir=str(tmp_path / "work")):
         array = _hdf5.of_dataset(file["t"], None)
+        _references.publish()
     expressions = {"m": "max(x, axis=0)", "y": "flip(x, axis=0) + 1"}
     path = write_pipeline(tmp_path, {"x": str(array._lazy.url)}, expressions, {"out/m": "m", "out/y": "y"})
     check_projections(tmp_path, path, "200MB", "--workers", 2)

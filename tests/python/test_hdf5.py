@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chunkwise as cw
-from chunkwise import _hdf5
+from chunkwise import _hdf5, _references
 
 h5py = pytest.importorskip("h5py")
 
@@ -139,6 +139,7 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
 
 
 def place(array: cw.Array) -> Path:
+    _references.publish()
     return Path(str(array._lazy.url).removeprefix("file://"))
 
 
@@ -183,9 +184,24 @@ def test_lists_are_shared_and_go_with_time(tmp_path: Path) -> None:
     second = place(written(tmp_path / "y.h5", 1))
     assert first.exists()
     os.utime(first, (old, old))
-    _hdf5._prepare.cache_clear()
+    _references._prepare.cache_clear()
     third = place(written(tmp_path / "z.h5", 1))
     assert not first.exists() and second.exists() and third.exists()
+
+
+def test_lists_are_written_for_others_only(tmp_path: Path) -> None:
+    with cw.config(work_dir=str(tmp_path / "work")):
+        arrays = [written(tmp_path / f"{i}.h5", i) for i in range(3)]
+        whole = cw.concat(arrays)
+        assert whole.compute().shape == (120, 40)
+        assert not list(tmp_path.rglob("*.references"))
+        # Another session may go on with this run, and must find what it reads.
+        whole.to_zarr(tmp_path / "a.zarr")
+        assert len(list(tmp_path.rglob("*.references"))) == 3
+        other = written(tmp_path / "3.h5", 3)
+        assert cw.plan(other) is not None
+        assert len(list(tmp_path.rglob("*.references"))) == 4
+        np.testing.assert_array_equal(cw.from_zarr(place(other)).compute(), other.compute())
 
 
 def test_without_h5py_a_warning_says_what_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

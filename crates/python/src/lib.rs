@@ -39,6 +39,7 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(table::functions, m)?)?;
     m.add_function(wrap_pyfunction!(table::call, m)?)?;
     m.add_function(wrap_pyfunction!(run::default_work_dir, m)?)?;
+    m.add_function(wrap_pyfunction!(runtime::hold_references, m)?)?;
     m.add_function(wrap_pyfunction!(run::default_workers, m)?)?;
     m.add_function(wrap_pyfunction!(run::parse_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(run::compute, m)?)?;

@@ -1,7 +1,7 @@
 //! How stores are reached: a runtime of the engine for each set of storage options.
 
 use crate::errors::Failure;
-use chunkwise::storage::{Location, Stores};
+use chunkwise::storage::{HeldReferences, Location, Stores};
 use chunkwise::types::{StoreOptions, secret_field};
 use chunkwise::{Error, Session};
 use object_store::memory::InMemory;
@@ -13,6 +13,16 @@ use std::sync::{Arc, LazyLock};
 /// What is stored under `memory:`. All runtimes of this process share it: values of NumPy are there, and whoever computes with them may name
 /// storage options or not.
 static MEMORY: LazyLock<Arc<InMemory>> = LazyLock::new(Arc::default);
+
+/// Where the chunks of HDF5 files are. All runtimes of this process share it, too.
+static REFERENCES: LazyLock<HeldReferences> = LazyLock::new(HeldReferences::default);
+
+/// Lets arrays be opened in this process with a list of chunks, as if its file existed.
+#[pyfunction]
+pub fn hold_references(url: &str, content: &str) -> PyResult<()> {
+    let location = Location::parse(url, None).map_err(Error::from).map_err(Failure::from)?;
+    Ok(REFERENCES.hold(&location, content.as_bytes()).map_err(Error::from).map_err(Failure::from)?)
+}
 
 /// A runtime of the engine, with the storage options that it was made with.
 #[pyclass(frozen, module = "chunkwise._chunkwise")]
@@ -32,6 +42,7 @@ impl Runtime {
         let engine = chunkwise::Runtime::new();
         let stores = engine.stores();
         stores.mount(&Location::parse("memory:", None).map_err(Error::from).map_err(Failure::from)?, MEMORY.clone());
+        stores.with_references(REFERENCES.clone());
         stores.configure_by_program(&storage).map_err(Error::from).map_err(Failure::from)?;
         Ok(Runtime { engine, storage })
     }

@@ -70,6 +70,7 @@ pub use new::{CodecChoice, Form, NewArray, V2Form, new_meta, new_meta_as};
 pub use permitted::{check_readable, check_writable};
 pub use place::{Near, Place};
 pub use read::{READ_BUFFER, READ_GAP, ReadStats, SHARD_BUFFER};
+pub use references::HeldReferences;
 pub use replace::{Owned, REPLACED, is_chunk_key, replaceable};
 pub use small::{SmallArray, TextChunk, Values, Version, read_small, text_chunks, write_small};
 pub use store::Store;

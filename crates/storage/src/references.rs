@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How the name of such a file ends.
@@ -26,6 +26,28 @@ const DOCUMENT: &str = ".zarray";
 
 /// The lists that were read last, by their files.
 pub(crate) type Known = Mutex<Vec<(PathBuf, Arc<References>)>>;
+
+/// Lists without files: what would be in them, by their places. Handles to which it is given read these as if the files were there. A data
+/// set may consist of thousands of files, and on many file systems it takes a millisecond to make one more for each.
+#[derive(Debug, Clone, Default)]
+pub struct HeldReferences(Arc<Mutex<HashMap<PathBuf, Arc<References>>>>);
+
+impl HeldReferences {
+    /// Holds the content of a local file, which need not exist.
+    ///
+    /// # Errors
+    /// When it is no list of chunks, or the place is not local.
+    pub fn hold(&self, location: &Location, content: &[u8]) -> Result<(), StorageError> {
+        let bad = |problem: String| StorageError::Url { url: location.to_string(), problem };
+        let at = location.local_path().ok_or_else(|| bad("lists of chunks are in local files".into()))?;
+        self.0.lock().insert(at, Arc::new(References::parse(content).map_err(bad)?));
+        Ok(())
+    }
+
+    fn get(&self, at: &Path) -> Option<Arc<References>> {
+        self.0.lock().get(at).cloned()
+    }
+}
 
 /// The content of the file.
 #[derive(Debug, Deserialize)]
@@ -47,7 +69,6 @@ struct Listed {
 #[derive(Debug)]
 pub(crate) struct References {
     list: Listed,
-    stamp: Stamp,
 }
 
 /// A chunk in the file.
@@ -58,30 +79,33 @@ pub(crate) struct Part<'a> {
 }
 
 impl References {
-    /// What a location is, if it is such a file.
-    pub fn of(stores: &Stores, location: &Location, known: &Known) -> Result<Option<Arc<References>>, StorageError> {
+    /// What a location is, if it is such a file, or one of those that are `held`.
+    pub fn of(
+        stores: &Stores,
+        location: &Location,
+        known: &Known,
+        held: Option<&HeldReferences>,
+    ) -> Result<Option<Arc<References>>, StorageError> {
         let Some(at) = location.local_path().filter(|_| location.as_str().ends_with(SUFFIX)) else { return Ok(None) };
         if let Some((_, found)) = known.lock().iter().find(|(of, _)| *of == at) {
             return Ok(Some(found.clone()));
+        }
+        if let Some(found) = held.and_then(|held| held.get(&at)) {
+            found.check_allowed(stores)?;
+            return Ok(Some(found));
         }
         // A folder may have such a name.
         if !at.is_file() {
             return Ok(None);
         }
         let url = location.to_string();
-        let Some((data, meta)) = local::read(&at, LARGEST).map_err(|e| StorageError::of_io("read", url.clone(), &e))? else {
+        let Some((data, _)) = local::read(&at, LARGEST).map_err(|e| StorageError::of_io("read", url.clone(), &e))? else {
             return Ok(None);
         };
         let bad = |problem: String| StorageError::Url { url: url.clone(), problem };
         let data = data.map_err(|size| bad(format!("the list of chunks has {size} bytes, and at most {LARGEST} are read")))?;
-        let list: Listed = serde_json::from_slice(&data).map_err(|e| bad(format!("it is no list of chunks: {e}")))?;
-        if list.chunks.values().any(|(at, len)| at.saturating_add(*len) > list.size) {
-            return Err(bad("it is no list of chunks: one of them is not in its file".into()));
-        }
-        let path = list.path.to_str().filter(|_| list.path.is_absolute());
-        let path = path.ok_or_else(|| bad("it is no list of chunks: the path of the file is not absolute".into()))?;
-        stores.check_allowed(&Location::parse(path, None)?)?;
-        let found = Arc::new(References { list, stamp: Stamp::of_file(&meta) });
+        let found = Arc::new(References::parse(&data).map_err(bad)?);
+        found.check_allowed(stores)?;
         let mut known = known.lock();
         if known.len() >= KEPT {
             known.remove(0);
@@ -90,9 +114,26 @@ impl References {
         Ok(Some(found))
     }
 
-    /// The metadata, if that is its key.
+    fn parse(content: &[u8]) -> Result<References, String> {
+        let list: Listed = serde_json::from_slice(content).map_err(|e| format!("it is no list of chunks: {e}"))?;
+        if list.chunks.values().any(|(at, len)| at.saturating_add(*len) > list.size) {
+            return Err("it is no list of chunks: one of them is not in its file".into());
+        }
+        if list.path.to_str().is_none() || !list.path.is_absolute() {
+            return Err("it is no list of chunks: the path of the file is not absolute".into());
+        }
+        Ok(References { list })
+    }
+
+    /// Checks that a handle may read the file with the chunks.
+    fn check_allowed(&self, stores: &Stores) -> Result<(), StorageError> {
+        stores.check_allowed(&Location::parse(&self.list.path.to_string_lossy(), None)?)
+    }
+
+    /// The metadata, if that is its key. Its state is that of the file with the chunks, whenever the list was made.
     pub fn document(&self, key: &str) -> Option<(Bytes, Stamp)> {
-        (key == DOCUMENT).then(|| (Bytes::copy_from_slice(self.list.metadata.get().as_bytes()), self.stamp.clone()))
+        let stamp = Stamp { size: self.list.size, modified: self.list.modified, etag: None };
+        (key == DOCUMENT).then(|| (Bytes::copy_from_slice(self.list.metadata.get().as_bytes()), stamp))
     }
 
     /// Where a chunk is.
@@ -153,7 +194,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
-    use std::path::Path;
 
     /// A file of 100 bytes, and a list of parts of it.
     fn listed(of: &Path) -> (PathBuf, Location) {
@@ -191,6 +231,38 @@ mod tests {
         assert!(matches!(store.get("0.0"), Err(StorageError::InputChanged { .. })));
         std::fs::remove_file(&file).unwrap();
         assert!(matches!(store.open_object("0.0"), Err(StorageError::InputGone { .. })));
+    }
+
+    #[test]
+    fn lists_need_no_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let (_, location) = listed(temp.path());
+        let list = location.local_path().unwrap();
+        let content = std::fs::read(&list).unwrap();
+        std::fs::remove_file(&list).unwrap();
+        let held = HeldReferences::default();
+        held.hold(&location, &content).unwrap();
+        assert!(held.hold(&location, b"{}").unwrap_err().to_string().contains("no list of chunks"));
+        let (stores, others) = (Stores::new(), Stores::new());
+        stores.with_references(held.clone());
+        assert_eq!(stores.open(&location).unwrap().get("0.0").unwrap().unwrap(), (10..30).collect::<Vec<u8>>());
+        assert_eq!(others.open(&location).unwrap().get("0.0").unwrap(), None);
+        let restricted = Stores::new();
+        restricted.with_references(held);
+        restricted.restrict(&[location.to_string()]).unwrap();
+        assert!(restricted.open(&location).is_err());
+    }
+
+    #[test]
+    fn the_state_of_an_input_is_that_of_its_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let (_, location) = listed(temp.path());
+        let stamp = || Stores::new().open(&location).unwrap().get_stamped(".zarray").unwrap().unwrap().1;
+        let before = stamp();
+        // Another program has listed the same file, or used the list again.
+        let list = File::options().append(true).open(location.local_path().unwrap()).unwrap();
+        list.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(stamp(), before);
     }
 
     #[test]

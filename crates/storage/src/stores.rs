@@ -7,7 +7,7 @@
 
 use crate::allowed::Prefixes;
 use crate::counters::{Count, Counters, Counts};
-use crate::references::{Known, References};
+use crate::references::{HeldReferences, Known, References};
 use crate::remote::{self, Remote};
 use crate::trust::{self, Trust};
 use crate::{Location, StorageError, Store};
@@ -15,7 +15,7 @@ use chunkwise_types::StoreOptions;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Opens stores, with the options, permissions and prefixes that it was given. Clones share everything.
 ///
@@ -38,6 +38,7 @@ struct Inner {
     prefixes: Prefixes,
     counts: Counts,
     references: Known,
+    held: OnceLock<HeldReferences>,
     // Apart from the rest, because the clients of open stores hold it.
     trust: Arc<Trust>,
 }
@@ -67,8 +68,13 @@ impl Stores {
     /// When it is outside of the prefixes, or its store cannot be reached.
     pub fn open(&self, location: &Location) -> Result<Store, StorageError> {
         self.check_allowed(location)?;
-        let references = References::of(self, location, &self.0.references)?;
+        let references = References::of(self, location, &self.0.references, self.0.held.get())?;
         Ok(Store::new(self.clone(), self.remote(location)?, location, references))
+    }
+
+    /// Reads lists of chunks that have no files. Several handles may share them. Only the first call has an effect.
+    pub fn with_references(&self, held: HeldReferences) {
+        let _ = self.0.held.set(held);
     }
 
     /// Sets how the stores under some URL prefixes are reached, for everything that is opened from now on. The options come from a file: a
