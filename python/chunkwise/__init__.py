@@ -15,6 +15,7 @@ from ._cumulative import cumreduction
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
 from ._gradient import gradient
+from ._groups import groupby_reduction
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._plans import visualize
 from ._progress import ProgressBar

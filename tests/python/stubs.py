@@ -59,6 +59,7 @@ from ._functions import (
     reduction as reduction,
 )
 from ._gradient import gradient as gradient
+from ._groups import groupby_reduction as groupby_reduction
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
 from ._plans import visualize as visualize
 from ._progress import ProgressBar as ProgressBar
