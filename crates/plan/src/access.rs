@@ -33,10 +33,10 @@ pub(crate) fn is_raw(array: &PlanArray) -> bool {
     array.access == ArrayAccess::Raw
 }
 
-/// Bytes that a reader of parts of chunks takes for blocks of them: two decoded and two encoded, three more in Blosc, and the list of where
+/// Bytes that a reader of parts of chunks takes for blocks of them: a decoded and an encoded one, two more in its decoder, and the list of where
 /// each block is. The storage layer refuses buffers that need more.
 pub const BLOCKS: u64 = 16 << 20;
-const _: () = assert!(7 * BLOSC_LARGEST < BLOCKS && 16 * BLOSC_MOST < BLOCKS);
+const _: () = assert!(4 * BLOSC_LARGEST < BLOCKS && 16 * BLOSC_MOST < BLOCKS);
 
 /// Decoded bytes of the blocks of a chunk, where a task that needs a part of the chunk reads and decodes only the blocks that
 /// the part is in.

@@ -4,7 +4,7 @@
 //! makes the elements. So each decompressor gets a buffer of that size, and a stream that goes on beyond it is damaged. [`ShardLayout`]
 //! decodes shards and checks their index. Codecs whose output cannot be larger than their input are those of zarrs.
 
-use crate::codec::blosc_into;
+use crate::blosc;
 use crate::shard::ShardLayout;
 use crate::zstd;
 use bytes::Bytes;
@@ -75,7 +75,7 @@ impl Steps {
                 How::Zlib => limited(flate2::bufread::ZlibDecoder::new(&*data), most)?,
                 How::Bz2 => limited(bzip2::bufread::BzDecoder::new(&*data), most)?,
                 How::Zstd => zstd::decode_at_most(&data, most)?,
-                How::Blosc => blosc(&data, most)?,
+                How::Blosc => unpack_blosc(&data, most)?,
                 How::Plain => step.codec.decode(Cow::Owned(data), &step.decoded, options).map_err(|e| e.to_string())?.into_owned(),
             };
         }
@@ -97,14 +97,14 @@ fn limited(mut decoder: impl Read, most: usize) -> Result<Vec<u8>, String> {
     if beyond > 0 { Err(more(most)) } else { Ok(out) }
 }
 
-fn blosc(data: &[u8], most: usize) -> Result<Vec<u8>, String> {
+fn unpack_blosc(data: &[u8], most: usize) -> Result<Vec<u8>, String> {
     // The decompressed size is the second number of the header.
     let size = data.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;
     if size > most {
         return Err(more(most));
     }
     let mut out = vec![0; size];
-    blosc_into(data, &mut out)?;
+    blosc::decode_into(data, &mut out)?;
     Ok(out)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ArrayMeta;
 use crate::access::{Kind, access, kind_of, zstd_window_log};
+use crate::blosc;
 use crate::boxes;
 use crate::chain::Chain;
 use crate::deflate::{self, Deflate};
@@ -151,7 +152,7 @@ impl ChunkCodec {
         match self.kind {
             Kind::Raw if data.len() == out.len() => out.copy_from_slice(&data),
             Kind::Raw => return Err(format!("it decodes to {} bytes instead of {}", data.len(), self.bytes)),
-            Kind::Blosc => blosc_into(&data, out)?,
+            Kind::Blosc => blosc::decode_into(&data, out)?,
             Kind::Zstd(_) => zstd::decode_into(&data, out)?,
             Kind::Deflate(wrapper) => deflate::decode_into(&data, out, wrapper)?,
             Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
@@ -207,27 +208,4 @@ impl ChunkCodec {
             .map(|e| Cow::Owned(e.into_owned()))
             .map_err(|e| e.to_string())
     }
-}
-
-/// Decompresses a Blosc buffer into `out`, which must have its decompressed size.
-pub(crate) fn blosc_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
-    let mut size = 0usize;
-    // SAFETY: `data` is a live slice of the length that is passed; `size` outlives the call.
-    let valid = unsafe { blosc_src::blosc_cbuffer_validate(data.as_ptr().cast(), data.len(), &raw mut size) };
-    if valid != 0 {
-        return Err("it is not a valid blosc buffer".into());
-    }
-    if size != out.len() {
-        return Err(format!("it decodes to {size} bytes instead of {}", out.len()));
-    }
-    if out.is_empty() {
-        return Ok(());
-    }
-    // SAFETY: the header was validated above, so the compressed size that it claims is that of `data`; blosc writes at most
-    // `out.len()` bytes, checks every block's bounds against it, and uses no thread but this one.
-    let n = unsafe { blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
-    if n < 0 || n as usize != out.len() {
-        return Err("blosc cannot decompress it".into());
-    }
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Reads one array piece by piece, and keeps open files and decoded data from one piece for the next.
 
 use crate::StorageError;
+use crate::blosc::Frame;
 use crate::boxes;
 use crate::chunks::ArrayIo;
-use crate::frame::Frame;
 use crate::object::Object;
 use crate::read::ReadStats;
 use crate::stream::{Decode, Stream};
@@ -305,18 +305,18 @@ fn blocks(
     fetch: &mut impl FnMut(u64, &mut [u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     while !out.is_empty() {
-        let mut span = frame.span(s);
+        let mut span = frame.block(s);
         if held.0.contains(&s) {
             span = held.0.clone();
         } else if span.start == s && span.len() <= out.len() {
             let (now, rest) = out.split_at_mut(span.len());
-            frame.decode(span.clone(), now, scratch, &mut *fetch)?;
+            frame.decode(&span, now, scratch, &mut *fetch)?;
             (s, out) = (span.end, rest);
             continue;
         } else {
             held.0 = 0..0;
             held.1.resize(span.len(), 0);
-            frame.decode(span.clone(), &mut held.1, scratch, &mut *fetch)?;
+            frame.decode(&span, &mut held.1, scratch, &mut *fetch)?;
             held.0 = span.clone();
         }
         let n = (span.end - s).min(out.len());

@@ -114,13 +114,13 @@ pub const BLOSC_MOST: u64 = 1 << 19;
 /// Blocks that Blosc chooses by itself are not larger than this. They are part of the allowance of every task.
 const USUAL_BLOCK: u64 = 1 << 20;
 
-/// Bytes that Blosc takes beside a chunk of `chunk` bytes to decode it, if the encoder was told to use blocks of `block` bytes: three
+/// Bytes that Blosc takes beside a chunk of `chunk` bytes to decode it, if the encoder was told to use blocks of `block` bytes: two
 /// blocks.
 ///
 /// ```
-/// assert_eq!(chunkwise_types::blosc_scratch(8 << 20, 32 << 20), 24 << 20);
+/// assert_eq!(chunkwise_types::blosc_scratch(8 << 20, 32 << 20), 16 << 20);
 /// assert_eq!(chunkwise_types::blosc_scratch(0, 32 << 20), 0);
 /// ```
 pub fn blosc_scratch(block: u64, chunk: u64) -> u64 {
-    if block > USUAL_BLOCK { block.min(chunk).saturating_mul(3) } else { 0 }
+    if block > USUAL_BLOCK { block.min(chunk).saturating_mul(2) } else { 0 }
 }
