@@ -63,40 +63,53 @@ fn level(configuration: &Value) -> i64 {
 
 /// The codec of the chunks of an array.
 pub(crate) fn kind_of(document: &Value, zarr_format: u8, item: u64) -> Kind {
-    let little = cfg!(target_endian = "little");
-    if half::is_half(document) {
+    if half::is_half(document) || !native(document, zarr_format, item) {
         return Kind::Chain;
     }
     if zarr_format == 2 {
         let empty = |key| document.get(key).is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty));
-        let plain = empty("filters")
-            && document.get("order").and_then(Value::as_str) == Some("C")
-            && document.get("dtype").and_then(Value::as_str).is_some_and(|d| d.starts_with('|') || (d.starts_with('<') && little));
+        if !empty("filters") {
+            return Kind::Chain;
+        }
         return match document.get("compressor") {
-            None | Some(Value::Null) if plain => Kind::Raw,
-            Some(c) if plain => match c.get("id").and_then(Value::as_str) {
+            None | Some(Value::Null) => Kind::Raw,
+            Some(c) => match c.get("id").and_then(Value::as_str) {
                 Some("blosc") => Kind::Blosc,
                 Some("zstd") => Kind::Zstd(level(c)),
                 Some("gzip") => Kind::Deflate(Wrapper::Gzip),
                 Some("zlib") => Kind::Deflate(Wrapper::Zlib),
                 _ => Kind::Chain,
             },
-            _ => Kind::Chain,
         };
     }
     let Some(codecs) = document.get("codecs").and_then(Value::as_array) else { return Kind::Chain };
-    let name = |c: &Value| c.get("name").and_then(Value::as_str).or(c.as_str()).unwrap_or("").to_string();
-    let native = |c: &Value| {
-        name(c) == "bytes" && (item == 1 || (little && c.pointer("/configuration/endian").and_then(Value::as_str) == Some("little")))
-    };
     match codecs.as_slice() {
-        [b] if native(b) => Kind::Raw,
-        [b, c] if native(b) && name(c) == "blosc" => Kind::Blosc,
-        [b, c] if native(b) && name(c) == "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
-        [b, c] if native(b) && name(c) == "gzip" => Kind::Deflate(Wrapper::Gzip),
-        [b, c] if native(b) && name(c) == "numcodecs.zlib" => Kind::Deflate(Wrapper::Zlib),
+        [_] => Kind::Raw,
+        [_, c] => match name(c) {
+            "blosc" => Kind::Blosc,
+            "zstd" => Kind::Zstd(level(c.get("configuration").unwrap_or(c))),
+            "gzip" => Kind::Deflate(Wrapper::Gzip),
+            "numcodecs.zlib" => Kind::Deflate(Wrapper::Zlib),
+            _ => Kind::Chain,
+        },
         _ => Kind::Chain,
     }
+}
+
+pub(crate) fn name(codec: &Value) -> &str {
+    codec.get("name").and_then(Value::as_str).or(codec.as_str()).unwrap_or_default()
+}
+
+/// True if the codecs of bytes, if there are any, are over the elements of a chunk as they are in memory.
+pub(crate) fn native(document: &Value, zarr_format: u8, item: u64) -> bool {
+    let little = cfg!(target_endian = "little");
+    let text = |of: &Value, at: &str| of.pointer(at).and_then(Value::as_str).unwrap_or_default().to_string();
+    if zarr_format == 2 {
+        let dtype = text(document, "/dtype");
+        return text(document, "/order") == "C" && (dtype.starts_with('|') || (little && dtype.starts_with('<')));
+    }
+    let first = document.get("codecs").and_then(Value::as_array).and_then(|codecs| codecs.first());
+    first.is_some_and(|c| name(c) == "bytes" && (item == 1 || (little && text(c, "/configuration/endian") == "little")))
 }
 
 /// The largest window that a zstd stream of a level may have, as the power of two of its bytes.

@@ -4,8 +4,10 @@
 //! makes the elements. So each decompressor gets a buffer of that size, and a stream that goes on beyond it is damaged. [`ShardLayout`]
 //! decodes shards and checks their index. Codecs whose output cannot be larger than their input are those of zarrs.
 
+use crate::access::{name, native};
 use crate::blosc;
 use crate::shard::ShardLayout;
+use crate::unshuffle;
 use crate::zstd;
 use bytes::Bytes;
 use serde_json::Value;
@@ -13,11 +15,12 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use zarrs::array::codec::{BloscCodec, Bz2Codec, CodecChain, GzipCodec, ZlibCodec, ZstdCodec};
+use zarrs::array::codec::{BloscCodec, Bz2Codec, CodecChain, GzipCodec, ShuffleCodec, ZlibCodec, ZstdCodec};
 use zarrs::array::{
     Array, ArrayBytes, ArrayToArrayCodecTraits, ArrayToBytesCodecTraits, BytesRepresentation, BytesToBytesCodecTraits, ChunkShape,
-    CodecOptions, DataType, FillValue,
+    CodecMetadataOptions, CodecOptions, DataType, FillValue,
 };
+use zarrs::plugin::ZarrVersion;
 
 /// How much larger than calculated an inner stream may be, because encoders differ.
 const SLACK: usize = 64 << 10;
@@ -28,6 +31,8 @@ enum How {
     Bz2,
     Zstd,
     Blosc,
+    /// Of the bytes of elements with so many.
+    Shuffle(usize),
     /// Its output is not larger than its input.
     Plain,
 }
@@ -54,6 +59,7 @@ impl Steps {
                 () if any.is::<Bz2Codec>() => How::Bz2,
                 () if any.is::<ZstdCodec>() => How::Zstd,
                 () if any.is::<BloscCodec>() => How::Blosc,
+                () if any.is::<ShuffleCodec>() => shuffled(&**codec),
                 () => How::Plain,
             };
             let encoded = codec.encoded_representation(&decoded);
@@ -62,9 +68,31 @@ impl Steps {
         Steps(codecs.bytes_to_bytes_codecs().iter().map(step).collect())
     }
 
-    /// Decodes all of them. The input of each codec is freed before the next one begins. `most` is the limit if the codecs give none.
-    pub fn decode(&self, mut data: Vec<u8>, most: usize, options: &CodecOptions) -> Result<Vec<u8>, String> {
-        for step in self.0.iter().rev() {
+    /// Decodes all of them. `most` is the limit if the codecs give none.
+    pub fn decode(&self, data: Vec<u8>, most: usize, options: &CodecOptions) -> Result<Vec<u8>, String> {
+        Steps::decoded(&self.0, data, most, options)
+    }
+
+    /// As [`Steps::decode`], into `out`, which what is decoded must fill.
+    fn decode_into(&self, data: Vec<u8>, out: &mut [u8], options: &CodecOptions) -> Result<(), String> {
+        let (last, others) = match self.0.split_first() {
+            Some((Step { how: How::Shuffle(item), .. }, others)) => (Some(*item), others),
+            _ => (None, &self.0[..]),
+        };
+        let data = Steps::decoded(others, data, out.len(), options)?;
+        if data.len() != out.len() {
+            return Err(format!("it decodes to {} bytes instead of {}", data.len(), out.len()));
+        }
+        match last {
+            Some(item) => unshuffle::bytes(item, &data, out),
+            None => out.copy_from_slice(&data),
+        }
+        Ok(())
+    }
+
+    /// The input of each codec is freed before the next one begins.
+    fn decoded(steps: &[Step], mut data: Vec<u8>, most: usize, options: &CodecOptions) -> Result<Vec<u8>, String> {
+        for step in steps.iter().rev() {
             let most = match step.decoded {
                 BytesRepresentation::FixedSize(n) => usize::try_from(n).unwrap_or(usize::MAX),
                 BytesRepresentation::BoundedSize(n) => usize::try_from(n).map_or(usize::MAX, |n| (n + n / 8).saturating_add(SLACK)),
@@ -76,11 +104,23 @@ impl Steps {
                 How::Bz2 => limited(bzip2::bufread::BzDecoder::new(&*data), most)?,
                 How::Zstd => zstd::decode_at_most(&data, most)?,
                 How::Blosc => unpack_blosc(&data, most)?,
+                How::Shuffle(item) => {
+                    let mut out = vec![0; data.len()];
+                    unshuffle::bytes(item, &data, &mut out);
+                    out
+                }
                 How::Plain => step.codec.decode(Cow::Owned(data), &step.decoded, options).map_err(|e| e.to_string())?.into_owned(),
             };
         }
         Ok(data)
     }
+}
+
+/// How a shuffle is undone. Elements of 0 bytes are left to the library, which refuses them.
+fn shuffled(codec: &dyn BytesToBytesCodecTraits) -> How {
+    let configuration = codec.configuration(ZarrVersion::V3, &CodecMetadataOptions::default());
+    let item = configuration.and_then(|c| c.get("elementsize").and_then(Value::as_u64)).and_then(|n| usize::try_from(n).ok());
+    item.filter(|n| *n > 0).map_or(How::Plain, How::Shuffle)
 }
 
 fn more(most: usize) -> String {
@@ -120,6 +160,8 @@ pub(crate) struct Chain {
     shard: Option<Box<ShardLayout>>,
     /// The limit of decoded bytes if nothing else gives one.
     most: usize,
+    /// The codecs of bytes are over the elements as they are in memory.
+    native: bool,
 }
 
 impl Chain {
@@ -158,12 +200,23 @@ impl Chain {
         };
         // No codec inside a chunk needs more than this.
         let most = bytes.saturating_mul(2).saturating_add(1 << 20);
-        Ok(Chain { steps, elements, arrays, made, shard, most })
+        let native = !half && arrays.is_empty() && shard.is_none() && native(document, zarr_format, item);
+        Ok(Chain { steps, elements, arrays, made, shard, most, native })
     }
 
     /// True if it is a shard. Its elements are decoded to native byte order then.
     pub fn is_shard(&self) -> bool {
         self.shard.is_some()
+    }
+
+    /// True if what the codecs of bytes give are the elements as they are in memory.
+    pub fn is_native(&self) -> bool {
+        self.native
+    }
+
+    /// Decodes a chunk into `out`, if its codecs of bytes give elements as they are in memory.
+    pub fn decode_into(&self, data: Bytes, out: &mut [u8], options: &CodecOptions) -> Result<(), String> {
+        self.steps.decode_into(data.into(), out, options)
     }
 
     /// Decodes a chunk. The caller has to check its size.
@@ -179,10 +232,6 @@ impl Chain {
         }
         out.into_fixed().map(Cow::into_owned).map_err(|e| e.to_string())
     }
-}
-
-fn name(codec: &Value) -> &str {
-    codec.get("name").and_then(Value::as_str).or(codec.as_str()).unwrap_or_default()
 }
 
 #[cfg(test)]

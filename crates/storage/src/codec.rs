@@ -155,7 +155,10 @@ impl ChunkCodec {
             Kind::Blosc => blosc::decode_into(&data, out)?,
             Kind::Zstd(_) => zstd::decode_into(&data, out)?,
             Kind::Deflate(wrapper) => deflate::decode_into(&data, out, wrapper)?,
-            Kind::Chain => out.copy_from_slice(&self.decode_chain(data)?),
+            Kind::Chain => match self.chain.as_ref().filter(|chain| chain.is_native()) {
+                Some(chain) => chain.decode_into(data, out, &self.options)?,
+                None => out.copy_from_slice(&self.decode_chain(data)?),
+            },
         }
         Ok(())
     }

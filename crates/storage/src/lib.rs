@@ -46,6 +46,7 @@ mod stores;
 mod stream;
 mod tier;
 mod trust;
+mod unshuffle;
 mod upload;
 mod uploads_left;
 mod work_dir;

@@ -12,10 +12,10 @@
 mod blosclz;
 mod frame;
 mod streams;
-mod unshuffle;
 
 pub(crate) use frame::Frame;
 
+use crate::unshuffle;
 use std::cell::RefCell;
 use streams::Compressor;
 
