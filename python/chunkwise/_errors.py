@@ -10,7 +10,7 @@ class MemoryLimitError(MemoryError):
     """
 
     def __init__(
-        self, message: str, *, needed: int = 0, reserved: int = 0, allowed: int = 0, enough: int = 0, operations: str = ""
+        self, message: str, *, needed: int = 0, reserved: int = 0, allowed: int = 0, enough: int = 0, operations: str = "", version: str = ""
     ) -> None:
         super().__init__(message)
         self.needed = needed
@@ -18,6 +18,8 @@ class MemoryLimitError(MemoryError):
         self.allowed = allowed
         self.enough = enough
         self.operations = operations
+        #: The version of the function whose call has taken too much.
+        self.version = version
 
 
 class ComputeError(RuntimeError):

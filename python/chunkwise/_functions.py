@@ -76,9 +76,9 @@ def _function(
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function), shared=isinstance(function, Sharing), private=getattr(function, "private", False))
+    caller = Caller(name, blob, file, memory, declared, options.get("timeout"), code_of(function), shared=isinstance(function, Sharing), private=getattr(function, "private", False), beside=blocks + BASE)
     # Beside what the function allocates there are its process, and its blocks in shared memory.
-    return _chunkwise.Function(name, caller.version, memory + blocks + BASE, caller)
+    return _chunkwise.Function(name, caller.version, memory + caller.beside, caller)
 
 
 def _block_bytes(array: Array, labels: Sequence[int], kept: set[int]) -> int:
@@ -206,7 +206,7 @@ def map_blocks(
     first array. Without an array, ``chunks`` has the lengths of all blocks, and the function makes each from its ``block_id``.
 
     ``memory`` is what one call may allocate besides its blocks, as ``"300MB"``. It counts in the budget, and a call that takes more is
-    ended with :class:`MemoryLimitError`. Without it, it is four times the blocks, and at least 64 MB. A call that takes longer than ``timeout`` seconds is ended with ``TimeoutError``.
+    ended with :class:`MemoryLimitError`. Without it, four times the blocks are assumed, and at least 64 MB; if a call takes more, the run begins anew with more. A call that takes longer than ``timeout`` seconds is ended with ``TimeoutError``.
 
     >>> import chunkwise as cw, numpy as np
     >>> x = cw.from_array(np.arange(6.0), chunks=2)

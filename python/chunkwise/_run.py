@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _chunkwise, _references
 from ._array import Array
+from ._assumed import settled
 from ._inputs import _url, zarr_folder
 from ._plans import Plan
 from ._spec import Spec, check_computing, current, joined, over, watcher
@@ -27,7 +28,7 @@ def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np
     if lazy:
         check_computing()
         of = [a._lazy for a in lazy]
-        buffers = _chunkwise.compute(of, current(spec, of)._settings(), watcher())
+        buffers = settled(lambda _: _chunkwise.compute(of, current(spec, of)._settings(), watcher()), of)
         found = [_values(b, a) for b, a in zip(buffers, lazy, strict=True)]
     rest = iter(found)
     return tuple(next(rest) if isinstance(a, Array) else a for a in arrays)
@@ -75,7 +76,13 @@ def _write(outputs: list[tuple[Any, str, list[int] | None, str]], overwrite: boo
     check_computing()
     # Another session may go on with the run.
     _references.publish()
-    report: dict[str, Any] = json.loads(_chunkwise.write(outputs, current(spec, (o[0] for o in outputs))._settings(), overwrite, resume, watcher()))
+    lazies = [o[0] for o in outputs]
+
+    def run(again: bool) -> str:
+        return _chunkwise.write(outputs, current(spec, lazies)._settings(), overwrite or again, resume, watcher())
+
+    # A run that goes on has its plan.
+    report: dict[str, Any] = json.loads(settled(run, [] if resume else lazies))
     return report
 
 
@@ -109,7 +116,8 @@ def store(
             raise TypeError(f"arrays are stored into URLs and into Zarr arrays in folders, not into {type(place).__name__}")
     check_computing()
     into = [(a._lazy, str(url), _start(span, a, p)) for a, url, span, p in zip(arrays, urls, spans, places)]
-    _chunkwise.store(into, current(spec, (a for a, _, _ in into))._settings(), watcher())
+    lazies = [a for a, _, _ in into]
+    settled(lambda _: _chunkwise.store(into, current(spec, lazies)._settings(), watcher()), lazies)
 
 
 def _start(region: Any, array: Array, target: Any) -> list[int]:
@@ -130,4 +138,5 @@ def plan(*arrays: Array, spec: Spec | None = None) -> Plan:
     """
     _references.publish()
     outputs = [_output(a, f"memory:///chunkwise/plan-{i}.zarr/a") for i, a in enumerate(arrays)]
-    return Plan(_chunkwise.plan(outputs, current(spec, (o[0] for o in outputs))._settings()))
+    lazies = [o[0] for o in outputs]
+    return Plan(settled(lambda _: _chunkwise.plan(outputs, current(spec, lazies)._settings()), lazies))

@@ -14,7 +14,7 @@ from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
-from . import _chunkwise, _references
+from . import _assumed, _chunkwise, _references
 from ._errors import ComputeError
 
 #: Told of what happens in a run: a dictionary for each event.
@@ -61,7 +61,7 @@ class Spec:
             options,
             self._runtime(),
             sys.executable if self.executor in (*PROGRAMS, *CLUSTERS) else None,
-        )
+        ).with_calls(_assumed.in_plans())
 
     def _runtime(self) -> _chunkwise.Runtime:
         return runtime(json.dumps({prefix: dict(options) for prefix, options in self.storage.items()}, sort_keys=True))

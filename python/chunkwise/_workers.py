@@ -21,7 +21,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from . import _chunkwise
+from . import _assumed, _chunkwise
 from ._errors import MemoryLimitError
 from ._worker import Arena, Channel, found, placed, used
 
@@ -210,9 +210,13 @@ class Caller:
         path: list[str] | None = None,
         shared: bool = False,
         private: bool = False,
+        beside: int = 0,
+        limit: int | None = None,
     ) -> None:
         self.name, self.blob, self.file = name, blob, file
         self.memory, self.declared, self.timeout = memory, declared, timeout
+        #: Bytes of a call for its blocks and its process, and what a driver elsewhere says that it may allocate.
+        self.beside, self._limit = beside, limit
         self.code = code
         # Modules of the user are where they are on the driver's machine, if that is this one, or else where Python looks for them.
         self.path = [p for p in path or () if p not in sys.path and os.path.exists(p)]
@@ -222,6 +226,13 @@ class Caller:
         self.lock = threading.Lock()
         self.stopped = False
         self.version = hashlib.sha256(self._hashed()).hexdigest()[:32]
+        if not declared and limit is None:
+            _assumed.read(self.version, beside)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that a call may allocate."""
+        return self.memory if self.declared else self._limit or _assumed.of(self.version, self.memory)
 
     def _hashed(self) -> bytes:
         """What its version in plans is the hash of: what is sent of it, its code and its memory.
@@ -238,7 +249,7 @@ class Caller:
                 f"what {self.name!r} reads is in a store with keys of its own, which are not written into the folder of a run for workers elsewhere: "
                 "use the executor 'threads', or have the keys in the environment or a profile"
             )
-        aside = {"file": self.file, "timeout": self.timeout, "path": sys.path}
+        aside = {"file": self.file, "timeout": self.timeout, "path": sys.path, "limit": self.limit}
         return json.dumps(aside).encode() + b"\n" + self._hashed()
 
     @classmethod
@@ -292,7 +303,7 @@ class Caller:
     def __call__(
         self, block: tuple[int, ...], blocks: tuple[int, ...], start: tuple[int, ...], shape: tuple[int, ...], inputs: list[_chunkwise.View]
     ) -> tuple[Worker, list[tuple[Any, str, tuple[int, ...]]]]:
-        call = {"function": self.version, "block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.memory}
+        call = {"function": self.version, "block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.limit}
         how = ""
         for _ in range(TRIES):
             worker = self._take()
@@ -328,12 +339,12 @@ class Caller:
         values = [np.frombuffer(v, dtype=np.uint8).view(v.dtype).reshape(v.shape) for v in inputs]
         places, size = placed(values, 0, worker.arena)
         began, most = time.monotonic(), 0
-        base = worker.base
+        base, limit = worker.base, self.limit
 
         def watch() -> None:
             nonlocal most
             most = max(most, _anonymous(worker.process.pid) - base)
-            if most > self.memory:
+            if most > limit:
                 raise self._too_much(call, most)
             if self.timeout is not None and time.monotonic() - began > self.timeout:
                 raise TimeoutError(f"the function {self.name!r} did not return from block {call['block']} within its timeout of {self.timeout} s")
@@ -349,16 +360,17 @@ class Caller:
         said = "allowed by its memory=" if self.declared else "assumed, as no memory= is given"
         enough = -(-(need + need // 4) // 1_000_000) * 1_000_000
         return MemoryLimitError(
-            f"the function {self.name!r} used {text_of(need)} or more in block {call['block']} besides its blocks, and {text_of(self.memory)} are "
+            f"the function {self.name!r} used {text_of(need)} or more in block {call['block']} besides its blocks, and {text_of(self.limit)} are "
             f"{said}; give memory='{enough // 1_000_000}MB' to the call, or rechunk the arrays into smaller chunks",
             needed=need,
-            allowed=self.memory,
+            allowed=self.limit,
             enough=enough,
+            version=self.version,
         )
 
     def _error(self, message: dict[str, Any], blob: bytes, call: dict[str, Any], most: int) -> BaseException:
         if message["memory"]:
-            return self._too_much(call, max(most, 0) + max(message["wanted"], self.memory))
+            return self._too_much(call, max(most, 0) + max(message["wanted"], self.limit))
         error: BaseException
         try:
             error = pickle.loads(blob)

@@ -5,7 +5,7 @@ use crate::{Expr, Runtime};
 use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
 use chunkwise_plan::{Codec, Plan, PlanSpec};
-use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit};
+use chunkwise_planner::{Fusion, Options, PlannerError, Request, TimeLimit};
 use chunkwise_storage::{Location, StorageError};
 use chunkwise_task::TaskError;
 use chunkwise_types::StoreOptions;
@@ -57,6 +57,7 @@ pub struct Session {
     spec: PlanSpec,
     fusion: Fusion,
     planning: Duration,
+    calls: BTreeMap<String, u64>,
 }
 
 /// How long planning may take by default. It takes milliseconds; a graph of many thousands of operations takes seconds.
@@ -74,7 +75,7 @@ impl Session {
             return Err(Error::Budget(allowed_mem));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
-        Ok(Session { observer: runtime.observer().clone(), runtime, spec, fusion: Fusion::On, planning: PLANNING })
+        Ok(Session { observer: runtime.observer().clone(), runtime, spec, fusion: Fusion::On, planning: PLANNING, calls: BTreeMap::new() })
     }
 
     /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
@@ -97,6 +98,13 @@ impl Session {
         self.runtime.stores().configure_by_program(&storage)?;
         self.spec.storage = storage;
         Ok(self)
+    }
+
+    /// Bytes that a call of a function allocates, by the function's version, where that is known better than when the arrays were made: it was
+    /// measured, for example.
+    #[must_use]
+    pub fn with_call_memory(self, calls: BTreeMap<String, u64>) -> Session {
+        Session { calls, ..self }
     }
 
     /// The runtime that it is in.
@@ -159,7 +167,7 @@ impl Session {
         // The planner has no clock, so that a plan cannot depend on one.
         let began = Instant::now();
         let limit = TimeLimit { most: self.planning, passed: &|| began.elapsed() };
-        Ok(chunkwise_planner::plan(requests, self.spec.clone(), self.fusion, limit)?)
+        Ok(chunkwise_planner::plan(requests, self.spec.clone(), Options { fusion: self.fusion, limit, calls: &self.calls })?)
     }
 
     /// Plans as [`Session::plan`] beside so many bytes that the program holds already: a result in memory, for example.

@@ -225,3 +225,17 @@ fn what_a_function_takes_is_in_the_projection() {
     let message = plan(1_580_000_000).unwrap_err().to_string();
     assert!(message.contains("1.6 GB") || message.contains("1.58 GB"), "{message}");
 }
+
+#[test]
+fn what_is_known_of_a_function_counts_instead_of_what_was_assumed() {
+    let need = |calls: &[(&str, u64)]| {
+        let known = calls.iter().map(|(version, memory)| (version.to_string(), *memory)).collect();
+        let session = session(Runtime::builder(), "known").with_call_memory(known);
+        let x = numbers(&[1000, 1000], &[500, 1000]).map_blocks(&Named::new("f", "1", 50_000_000), &[], DType::Int64);
+        let plan = session.plan(&[session.request("memory:known", &x.array().unwrap()).unwrap()]).unwrap();
+        plan.stages.iter().map(|s| s.projected_mem).max().unwrap()
+    };
+    let assumed = need(&[("another", 1)]);
+    assert!(need(&[("1", 150_000_000)]) >= assumed + 100_000_000);
+    assert!(need(&[("1", 10_000_000)]) <= assumed - 40_000_000);
+}

@@ -4,7 +4,7 @@ use crate::PlannerError;
 use chunkwise_kernels::{ArrayType, Kernel};
 use chunkwise_ops::{Array, Definition, Source};
 use chunkwise_types::ChunkGrid;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One value.
 #[derive(Debug, Clone)]
@@ -17,6 +17,17 @@ pub(crate) struct GraphNode {
     pub operation: String,
 }
 
+/// The kernel, with what its calls allocate if that is known.
+fn with_memory(kernel: &Kernel, calls: &BTreeMap<String, u64>) -> Kernel {
+    let mut kernel = kernel.clone();
+    if let Some(call) = kernel.call_mut()
+        && let Some(memory) = calls.get(&call.version)
+    {
+        call.memory = *memory;
+    }
+    kernel
+}
+
 /// All values in topological order.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
@@ -26,10 +37,11 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    pub fn new<'a>(roots: impl Iterator<Item = &'a Array>) -> Graph {
+    /// The graph of arrays. `calls` has what calls of functions allocate, by their versions, instead of what the arrays say.
+    pub fn new<'a>(roots: impl Iterator<Item = &'a Array>, calls: &BTreeMap<String, u64>) -> Graph {
         let mut graph = Graph::default();
         for root in roots {
-            graph.add(root);
+            graph.add(root, calls);
         }
         graph
     }
@@ -41,7 +53,7 @@ impl Graph {
     }
 
     /// Adds an array and what it depends on. A loop with its own stack, since graphs may be deep.
-    fn add(&mut self, root: &Array) {
+    fn add(&mut self, root: &Array, calls: &BTreeMap<String, u64>) {
         let mut stack = vec![(root.clone(), false)];
         // An array is opened once and then given a node, so this ends.
         let mut opened = HashSet::new();
@@ -65,7 +77,7 @@ impl Graph {
                     continue;
                 }
                 Definition::Stored(s) => (Some(s.clone()), None),
-                Definition::Apply(k) => (None, Some(k.clone())),
+                Definition::Apply(k) => (None, Some(with_memory(k, calls))),
             };
             let key = format!("{:?} {:?} {inputs:?} {:?}", node.0, node.1, array.ty());
             let index = *self.by_key.entry(key).or_insert_with(|| {
@@ -99,7 +111,7 @@ mod tests {
             Array::apply(kernel, &[], ty, ChunkGrid::regular(&[3], &[3]), vec![None], "full").unwrap()
         };
         let (known, other) = (one(1), one(2));
-        let graph = Graph::new([&known].into_iter());
+        let graph = Graph::new([&known].into_iter(), &BTreeMap::new());
         assert_eq!(graph.node_of(&known).unwrap(), 0);
         assert!(matches!(graph.node_of(&other), Err(PlannerError::Internal(what)) if what.contains("'full'")));
     }

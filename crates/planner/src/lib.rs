@@ -39,6 +39,7 @@ use chunkwise_ops::Array;
 use chunkwise_plan::{ChunkKeys, Codec, FORMAT, MAX_TASKS, Plan, PlanSpec, ShardIndex, StoredDType};
 use chunkwise_types::Scalar;
 pub use error::{LabelConflict, PlannerError};
+use std::collections::BTreeMap;
 pub use watch::TimeLimit;
 
 /// An array that is asked for, and how it is to be stored.
@@ -80,6 +81,22 @@ pub enum Fusion {
     Off,
 }
 
+/// How a plan is made.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Whether operations share stages.
+    pub fusion: Fusion,
+    /// How long it may take.
+    pub limit: TimeLimit<'a>,
+    /// Bytes that a call of a function allocates, by the function's version, where they are known better than when the arrays were made.
+    pub calls: &'a BTreeMap<String, u64>,
+}
+
+impl Options<'_> {
+    /// All that can share a stage does, planning may take any time, and nothing more is known of functions.
+    pub const DEFAULT: Options<'static> = Options { fusion: Fusion::On, limit: TimeLimit::NONE, calls: &BTreeMap::new() };
+}
+
 /// Makes a plan. Nothing is read or written.
 ///
 /// A plan that fits a budget fits every larger one ([`budget`]), and every loop has an end ([`watch`]).
@@ -87,14 +104,14 @@ pub enum Fusion {
 /// # Errors
 /// When a request contradicts itself, when a task would need more than the allowed memory however it is cut (the error names the
 /// operations, the least memory that would do, and whose chunks are the cause), or when planning takes longer than it may.
-pub fn plan(requests: &[Request], spec: PlanSpec, fusion: Fusion, limit: TimeLimit<'_>) -> Result<Plan, PlannerError> {
+pub fn plan(requests: &[Request], spec: PlanSpec, options: Options<'_>) -> Result<Plan, PlannerError> {
     let named = groups::named(requests);
     let groups = groups::run(&named)?;
     let requests = &groups::attributed(&named, &groups)[..];
-    let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
+    let graph = graph::Graph::new(requests.iter().map(|r| &r.array), options.calls);
     let mut plan = budget::within(&spec, &|budget| {
         let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
-        let mut made = passes(&graph, requests, attempt, (fusion, limit), &|_, _| {})?;
+        let mut made = passes(&graph, requests, attempt, options, &|_, _| {})?;
         made.plan.spec.allowed_mem = spec.allowed_mem;
         Ok(made)
     })?;
@@ -108,14 +125,14 @@ fn passes(
     graph: &graph::Graph,
     requests: &[Request],
     spec: PlanSpec,
-    (fusion, limit): (Fusion, TimeLimit<'_>),
+    options: Options<'_>,
     after: &dyn Fn(&'static str, &stages::Draft<'_>),
 ) -> Result<budget::Attempt, PlannerError> {
-    let watch = watch::Watch::new(limit);
+    let watch = watch::Watch::new(options.limit);
     let mut draft = stages::Draft::new(graph, requests, spec, &watch)?;
     type Pass<'p> = &'p dyn Fn(&mut stages::Draft<'_>);
     let store = |draft: &mut stages::Draft<'_>| {
-        if fusion == Fusion::Off {
+        if options.fusion == Fusion::Off {
             materialise::everything(graph, draft);
         }
         materialise::run(graph, draft);

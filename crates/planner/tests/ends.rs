@@ -7,7 +7,7 @@ mod random;
 use chunkwise_kernels::{ElementOp, ReduceOp};
 use chunkwise_ops::{Array, elementwise::elementwise, reduce};
 use chunkwise_plan::{ArrayRole, PlanSpec};
-use chunkwise_planner::{Fusion, PlannerError, TimeLimit, plan};
+use chunkwise_planner::{Options, PlannerError, TimeLimit, plan};
 use chunkwise_types::{DType, Scalar};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -86,7 +86,7 @@ fn time_is_up_in_a_pass_that_has_a_name() {
             storage: BTreeMap::new(),
         };
         let limit = TimeLimit { most: Duration::from_secs(most), passed: &passed };
-        match plan(std::slice::from_ref(&request), spec, Fusion::On, limit) {
+        match plan(std::slice::from_ref(&request), spec, Options { limit, ..Options::DEFAULT }) {
             Ok(_) => break,
             Err(PlannerError::Time { pass, limit }) => {
                 assert_eq!(limit.as_secs(), most);

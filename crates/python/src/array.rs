@@ -103,6 +103,13 @@ impl Lazy {
         PyList::new(py, self.held.iter().filter_map(spec).collect::<Vec<_>>())
     }
 
+    /// What is called for the functions in it.
+    #[getter]
+    fn callers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let caller = |held: &Arc<Held>| if let Held::Function(called) = &**held { Some(called.caller(py)) } else { None };
+        PyList::new(py, self.held.iter().filter_map(caller).collect::<Vec<_>>())
+    }
+
     /// The name of the dtype.
     #[getter]
     fn dtype(&self) -> &'static str {

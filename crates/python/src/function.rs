@@ -58,6 +58,10 @@ impl Function {
 type Made = (PyBuffer<u8>, String, Vec<u64>);
 
 impl Called {
+    pub fn caller(&self, py: Python<'_>) -> Py<PyAny> {
+        self.caller.clone_ref(py)
+    }
+
     fn blocks(&self, py: Python<'_>, at: &Invocation<'_>, inputs: &[Block]) -> PyResult<Vec<Block>> {
         let views = inputs.iter().map(|b| Bound::new(py, View::of(b))).collect::<PyResult<Vec<_>>>()?;
         let (block, blocks) = (PyTuple::new(py, &at.block)?, PyTuple::new(py, &at.blocks)?);

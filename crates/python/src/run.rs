@@ -33,6 +33,7 @@ pub struct Settings {
     /// The interpreter of workers that may run functions of Python.
     python: Option<String>,
     runtime: Runtime,
+    calls: BTreeMap<String, u64>,
 }
 
 #[pymethods]
@@ -48,7 +49,12 @@ impl Settings {
         python: Option<String>,
     ) -> PyResult<Settings> {
         let executor = runtime.engine().choose(executor, &options, &BTreeMap::new()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        Ok(Settings { allowed_mem, workers, work_dir, executor, python, runtime: runtime.clone() })
+        Ok(Settings { allowed_mem, workers, work_dir, executor, python, runtime: runtime.clone(), calls: BTreeMap::new() })
+    }
+
+    /// The same, with what calls of functions take instead of what was assumed when the arrays were made, by their versions.
+    fn with_calls(&self, calls: BTreeMap<String, u64>) -> Settings {
+        Settings { calls, ..self.clone() }
     }
 }
 
@@ -58,7 +64,7 @@ impl Settings {
     }
 
     pub fn session(&self) -> Result<Session, Error> {
-        self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)
+        Ok(self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)?.with_call_memory(self.calls.clone()))
     }
 
     /// Refuses to hold so many bytes in memory, if they leave nothing for the rest.

@@ -6,7 +6,7 @@
 mod printed;
 
 use crate::stages::Draft;
-use crate::{Fusion, Request, TimeLimit, graph, passes};
+use crate::{Fusion, Options, Request, graph, passes};
 use chunkwise_kernels::{ElementOp, ReduceOp};
 use chunkwise_ops::elementwise::Operand;
 use chunkwise_ops::group::{GroupOp, Groups, groupby};
@@ -51,14 +51,14 @@ fn output(name: &str, array: Array, chunks: Option<&[u64]>) -> Request {
 fn after(pass: &str, allowed: u64, requests: &[Request], print: impl Fn(&Draft<'_>) -> String) -> String {
     let spec =
         PlanSpec { allowed_mem: allowed, reserved_mem: 64 << 20, workers: 4, work_dir: "file:///work".into(), storage: BTreeMap::new() };
-    let graph = graph::Graph::new(requests.iter().map(|r| &r.array));
+    let graph = graph::Graph::new(requests.iter().map(|r| &r.array), &BTreeMap::new());
     let text = RefCell::new(None);
     let see = |name: &'static str, draft: &Draft<'_>| {
         if name == pass {
             text.replace(Some(print(draft)));
         }
     };
-    passes(&graph, requests, spec, (Fusion::On, TimeLimit::NONE), &see).unwrap();
+    passes(&graph, requests, spec, Options::DEFAULT, &see).unwrap();
     text.into_inner().unwrap()
 }
 
@@ -254,7 +254,7 @@ fn off_is_a_stage_for_each_operation() {
     let all = anomaly();
     let spec =
         PlanSpec { allowed_mem: 2 * GB, reserved_mem: 64 << 20, workers: 4, work_dir: "file:///work".into(), storage: BTreeMap::new() };
-    let plan = crate::plan(&all, spec, Fusion::Off, TimeLimit::NONE).unwrap();
+    let plan = crate::plan(&all, spec, Options { fusion: Fusion::Off, ..Options::DEFAULT }).unwrap();
     let names: Vec<String> = plan.stages.iter().map(|s| s.name.clone()).collect();
     assert_snapshot!(names.join("\n"));
 }

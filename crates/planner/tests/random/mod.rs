@@ -4,7 +4,7 @@ use chunkwise_kernels::{ElementOp, ReduceOp, ScanOp};
 use chunkwise_ops::stencil::{Boundary, Moving, moving};
 use chunkwise_ops::{Array, OpError, Source, elementwise, linalg, lookup, manipulate, reduce, scan};
 use chunkwise_plan::{Codec, Plan, PlanSpec};
-use chunkwise_planner::{Fusion, PlannerError, Request, TimeLimit, plan};
+use chunkwise_planner::{Options, PlannerError, Request, TimeLimit, plan};
 use chunkwise_types::{ArrayAccess, ChunkGrid, DType, STREAM_TABLES, Scalar};
 use proptest::prelude::*;
 use serde_json::json;
@@ -74,7 +74,7 @@ pub fn planned_in(work_dir: &str, request: &Request, allowed: u64, workers: u64)
     };
     let limit = TimeLimit { most: Duration::from_secs(1_000_000), passed: &passed };
     let spec = PlanSpec { allowed_mem: allowed, reserved_mem: RESERVED, workers, work_dir: work_dir.into(), storage: BTreeMap::new() };
-    plan(std::slice::from_ref(request), spec, Fusion::On, limit)
+    plan(std::slice::from_ref(request), spec, Options { limit, ..Options::DEFAULT })
 }
 
 /// One operation of a random program, on an axis.
