@@ -3,6 +3,7 @@
 mod functions;
 mod methods;
 
+use crate::results::stored_bytes;
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_executor::{RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp};
@@ -160,11 +161,6 @@ operators! {
     BitAnd bitand BitwiseAnd;
     BitOr bitor BitwiseOr;
     BitXor bitxor BitwiseXor;
-}
-
-/// Bytes of a result of so many bytes as it is stored, at most: what cannot be compressed grows a little.
-fn stored_bytes(bytes: u64) -> u64 {
-    bytes.saturating_add(bytes / 50).saturating_add(1 << 20)
 }
 
 impl ops::Neg for &Expr {
@@ -361,7 +357,7 @@ impl Expr {
         let stores = session.runtime().stores();
         let mut run_dir = None;
         let mut run = || -> Result<Block, Error> {
-            let plan = session.plan_beside(stored_bytes(bytes), &[session.request(&url, &array)?])?;
+            let plan = session.plan_in_memory(&[session.request(&url, &array)?])?;
             run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
             session.run(plan, None, &RunOptions::default())?;
             let meta = open_array(stores, &location)?;

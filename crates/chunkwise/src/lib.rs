@@ -26,6 +26,7 @@ mod observer;
 mod open;
 mod outputs;
 pub mod pipeline;
+pub mod results;
 mod runtime;
 mod session;
 mod verify;

@@ -7,9 +7,11 @@ use crate::function::Calls;
 use crate::memory::{Held, fresh};
 use crate::runtime::Runtime;
 use chunkwise::executor::{Choice, Event, RunOptions};
+use chunkwise::plan::Plan;
+use chunkwise::results::stored_bytes;
 use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
 use chunkwise::types::{Region, volume};
-use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session, plan::Plan};
+use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session};
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -63,6 +65,11 @@ impl Settings {
         self.runtime.stores()
     }
 
+    /// True if tasks see the memory of this process.
+    fn in_process(&self) -> bool {
+        matches!(self.executor, Choice::Threads)
+    }
+
     pub fn session(&self) -> Result<Session, Error> {
         Ok(self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)?.with_call_memory(self.calls.clone()))
     }
@@ -95,7 +102,7 @@ impl Settings {
         let calls = Calls::of(held);
         // The program has opened them, maybe with other options.
         plan.arrays.values().for_each(|a| self.runtime.stores().allow_named(&a.url));
-        let here = matches!(self.executor, Choice::Threads);
+        let here = self.in_process();
         if !here && !calls.is_empty() && self.python.is_none() {
             let message = "functions of Python do not run on this executor: its workers are containers or functions without your Python. They run on \
                            'threads', 'processes', 'slurm', 'command', 'dask' and 'ray'";
@@ -193,11 +200,6 @@ fn tell(py: Python<'_>, watch: &Bound<'_, PyAny>, event: &Event) -> PyResult<()>
     watch.call1((made,)).map(drop)
 }
 
-/// Bytes of a result of so many bytes as it is stored, at most.
-fn stored_bytes(bytes: u64) -> u64 {
-    bytes.saturating_add(bytes / 50).saturating_add(1 << 20)
-}
-
 /// The work directory if none is named.
 #[pyfunction]
 pub fn default_work_dir() -> String {
@@ -259,16 +261,20 @@ fn computed(py: Python<'_>, lazy: &[Lazy], settings: &Settings, watch: Option<&B
     // In memory there are the results as they are stored beside what tasks use, and in the end beside the values themselves.
     let bytes = arrays.iter().fold(0u64, |sum, a| sum.saturating_add(volume(a.shape()).saturating_mul(a.dtype().size())));
     // Other processes do not see what is in the memory of this one.
-    let folder = match settings.executor {
-        Choice::Threads => "memory:///chunkwise".to_string(),
-        _ => Location::parse(&settings.work_dir, None).map_err(Error::from)?.join("results").as_str().to_string(),
+    let folder = match settings.in_process() {
+        true => "memory:///chunkwise".to_string(),
+        false => Location::parse(&settings.work_dir, None).map_err(Error::from)?.join("results").as_str().to_string(),
     };
     let places = arrays.iter().map(|_| fresh(&folder, "result")).collect::<Result<Vec<_>, Error>>()?;
     let attempt = |settings: &Settings| -> Result<(Plan, Location), Error> {
         let session = settings.session()?;
         settings.check_held(bytes.saturating_add(stored_bytes(bytes)))?;
         let each = arrays.iter().zip(&places).map(|(a, at)| session.request(at.as_str(), a));
-        let plan = session.plan_beside(stored_bytes(bytes), &each.collect::<Result<Vec<_>, _>>()?)?;
+        let requests = each.collect::<Result<Vec<_>, _>>()?;
+        let plan = match settings.in_process() {
+            true => session.plan_in_memory(&requests),
+            false => session.plan_beside(stored_bytes(bytes), &requests),
+        }?;
         let run_dir = Location::parse(&plan.spec.work_dir, None)?.join(&plan.id());
         Ok((plan, run_dir))
     };
