@@ -3,14 +3,14 @@
 mod functions;
 mod methods;
 
-use crate::results::stored_bytes;
+use crate::results::{read_whole, stored_bytes};
 use crate::{Error, Session, decode_cf, open};
 use chunkwise_executor::{RunOptions, RunReport};
 use chunkwise_kernels::{Block, BlockElement, ElementOp};
 use chunkwise_ops::table::{self, Arguments, Context};
 use chunkwise_ops::{Array, CallError, OpError, Value, index, qr};
 use chunkwise_storage::{ArrayIo, Location, open_array};
-use chunkwise_types::{ByteSize, DType, Region, Scalar};
+use chunkwise_types::{ByteSize, DType, Scalar};
 use std::ops;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -361,8 +361,8 @@ impl Expr {
             run_dir = Some(Location::parse(&plan.spec.work_dir, None)?.join(&plan.id()));
             session.run(plan, None, &RunOptions::default())?;
             let meta = open_array(stores, &location)?;
-            let (io, region) = (ArrayIo::new(stores, &location, &meta)?, Region::full(&meta.shape));
-            Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| io.read_region(&region, out).map(|_| ()))?)
+            let io = ArrayIo::new(stores, &location, &meta)?;
+            Ok(Block::from_bytes_with(meta.dtype, &meta.shape, |out| read_whole(&io, &meta, session.workers(), out))?)
         };
         let result = run();
         // The run and the stored form are not needed again.

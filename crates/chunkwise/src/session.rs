@@ -146,6 +146,11 @@ impl Session {
         })
     }
 
+    /// Threads that run tasks at once.
+    pub fn workers(&self) -> u64 {
+        self.spec.workers
+    }
+
     /// Bytes that tasks may use together.
     pub fn task_budget(&self) -> u64 {
         self.spec.task_budget()

@@ -8,9 +8,9 @@ use crate::memory::{Held, fresh};
 use crate::runtime::Runtime;
 use chunkwise::executor::{Choice, Event, RunOptions};
 use chunkwise::plan::Plan;
-use chunkwise::results::stored_bytes;
+use chunkwise::results::{read_whole, stored_bytes};
 use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
-use chunkwise::types::{Region, volume};
+use chunkwise::types::volume;
 use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session};
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
@@ -284,9 +284,9 @@ fn computed(py: Python<'_>, lazy: &[Lazy], settings: &Settings, watch: Option<&B
     let buffers = py.detach(|| {
         let read = |at: &Location| -> Result<Buffer, Error> {
             let meta = open_array(settings.stores(), at)?;
-            let (io, region) = (ArrayIo::new(settings.stores(), at, &meta)?, Region::full(&meta.shape));
+            let io = ArrayIo::new(settings.stores(), at, &meta)?;
             let len = usize::try_from(volume(&meta.shape).saturating_mul(meta.dtype.size())).unwrap_or(usize::MAX);
-            Ok(Buffer::filled(len, |out| io.read_region(&region, out).map(|_| ()))?)
+            Ok(Buffer::filled(len, |out| read_whole(&io, &meta, settings.workers, out))?)
         };
         let buffers = places.iter().map(read).collect::<Result<Vec<_>, Error>>();
         drop(swept);
