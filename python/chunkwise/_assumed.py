@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -63,41 +63,49 @@ def _set(version: str, known: tuple[int, int] | None) -> None:
 
 
 def settled(run: Callable[[bool], T], lazies: Iterable[Any]) -> T:
-    """What ``run`` returns, with memory for functions that is enough. Its argument is True after a run that was ended for its memory."""
+    """What ``run`` returns, with memory for functions that is enough. Its argument is True after a run that was ended for its memory.
+
+    A run that fails for another reason, or is stopped, may be gone on with. So the limits that it was planned with stay.
+    """
     callers = {c.version: c for lazy in lazies for c in lazy.callers if not c.declared}
     before = {version: _limits.get(version) for version in callers}
-    ended: MemoryLimitError | None = None
-    to_try: list[int] = []
-    less = False
     try:
-        while True:
-            try:
-                found = run(ended is not None)
-            except MemoryLimitError as e:
-                if e.version in callers:
-                    ended, assumed = e, of(e.version, callers[e.version].memory)
-                    to_try = sorted({max(n, e.enough) for n in (4 * assumed, 2 * assumed, e.enough)})
-                elif ended is None and not less and any(of(v, c.memory) > LEAST for v, c in callers.items()):
-                    less = True
-                    for v, c in callers.items():
-                        _set(v, (min(of(v, c.memory), LEAST), c.beside))
-                    continue
-                if ended is None or not to_try:
-                    raise ended or e from None
-                _set(ended.version, (to_try.pop(), callers[ended.version].beside))
-                continue
-            if ended is not None:
-                _tell(callers[ended.version])
-            before = {}
-            return found
-    finally:
+        found = _tried(run, callers)
+    except MemoryLimitError:
         for version, was in before.items():
             if _limits.get(version) != was:
                 _set(version, was)
+        raise
+    for version, caller in callers.items():
+        if _limits.get(version) != before[version] and caller.limit > caller.memory:
+            _tell(caller)
+    return found
+
+
+def _tried(run: Callable[[bool], T], callers: Mapping[str, Any]) -> T:
+    ended: MemoryLimitError | None = None
+    to_try: list[int] = []
+    less = [c for c in callers.values() if c.limit > LEAST]
+    while True:
+        try:
+            return run(ended is not None)
+        except MemoryLimitError as e:
+            if e.version in callers:
+                ended, assumed = e, callers[e.version].limit
+                to_try = sorted({max(n, e.enough) for n in (4 * assumed, 2 * assumed, e.enough)})
+            elif ended is None and less:
+                # There is no plan with what is assumed.
+                while less:
+                    caller = less.pop()
+                    _set(caller.version, (LEAST, caller.beside))
+                continue
+            if ended is None or not to_try:
+                raise ended or e from None
+            _set(ended.version, (to_try.pop(), callers[ended.version].beside))
 
 
 def _tell(caller: Any) -> None:
-    enough = of(caller.version, caller.memory) // 1_000_000
+    enough = caller.limit // 1_000_000
     warnings.warn(
         f"the function {caller.name!r} took more memory than was assumed, so the run began anew with {enough} MB for each call; memory='{enough}MB' saves that",
         stacklevel=5,

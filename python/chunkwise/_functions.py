@@ -444,6 +444,13 @@ def map_overlap(
     return Array(_chunkwise.map_overlap(called, x._lazy, depths, dtype_name(dtype), mode, fill))
 
 
+def _at_once(split_every: Any) -> int:
+    """How many partial results are combined at once on an axis."""
+    if not isinstance(split_every, (int, np.integer)) or split_every < 0:
+        raise TypeError(f"split_every= is how many partial results are combined at once, and not {split_every!r}")
+    return int(split_every)
+
+
 def reduction(
     x: Array,
     chunk: Callable[..., Any],
@@ -473,6 +480,7 @@ def reduction(
         from ._api import empty
 
         (dtype,) = _inferred(aggregate, place, [(empty((1,) * x.ndim, dtype=partial), None)], own, False)
+    split_every = _at_once(split_every)
     part = prod(1 if i in axes else max(c, default=0) for i, c in enumerate(x.chunks))
     block = prod(max(c, default=0) for c in x.chunks) * x.itemsize
     partials = part * split_every ** len(axes) * partial.itemsize

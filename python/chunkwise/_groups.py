@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _chunkwise
 from ._array import Array
-from ._functions import _axes, _function, _name_of, blockwise
+from ._functions import _at_once, _axes, _function, _name_of, blockwise
 from ._namespace import dtype_name
 
 #: Where partial results of several blocks lie beside each other.
@@ -103,6 +103,7 @@ def groupby_reduction(
         by = from_array(np.asarray(by))
     if by.shape != (x.shape[along],):
         raise ValueError(f"by has the shape {by.shape}, and axis {along} has {x.shape[along]} elements")
+    split_every = _at_once(split_every)
     count, extra = int(num_groups), dict(extra_func_kwargs or {})
     pack = _Packed(intermediate_dtype or dtype or x.dtype)
     result = np.dtype(dtype if dtype is not None else pack.dtype)

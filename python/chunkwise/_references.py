@@ -22,7 +22,6 @@ KEPT = 30 * 86400
 
 #: The lists that have no file yet, by their places.
 _held: dict[str, str] = {}
-_lock = threading.Lock()
 
 
 def place_of(work_dir: str, path: str, name: str, state: os.stat_result) -> str:
@@ -48,19 +47,14 @@ def hold(place: str, text: str) -> None:
         _write(place, text)
         return
     _chunkwise.hold_references(place, text)
-    with _lock:
-        _held[place] = text
+    _held[place] = text
 
 
 def publish() -> None:
     """Writes the lists into their files, where other processes and later sessions find them."""
-    while _held:
-        with _lock:
-            place, text = next(iter(_held.items()), ("", ""))
-        if place:
-            _write(place, text)
-            with _lock:
-                _held.pop(place, None)
+    for place, text in list(_held.items()):
+        _write(place, text)
+        _held.pop(place, None)
 
 
 @cache

@@ -100,3 +100,31 @@ def test_a_run_goes_on_with_what_it_had(tmp_path: Path) -> None:
     resumed = session("resume")
     assert resumed.returncode == 0, resumed.stderr
     np.testing.assert_array_equal(cw.from_zarr(tmp_path / "a.zarr").compute(), np.arange(12.0).reshape(6, 2) + 1)
+
+
+def test_a_run_that_fails_later_goes_on_with_what_it_had(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+
+    def hungry(block: Any, block_id: Any = None) -> Any:
+        if block_id[0] == 3 and not ready.exists():
+            raise KeyError("not ready")
+        return block + np.ones(18_750_000)[0]
+
+    x = cw.map_blocks(hungry, cw.from_array(X, chunks=(1, 3)), dtype="f8")
+    with cw.config(allowed_mem="700MB", workers=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(KeyError, match="not ready"):
+            x.to_zarr(tmp_path / "a.zarr")
+        ready.touch()
+        x.to_zarr(tmp_path / "a.zarr", resume=True)
+    np.testing.assert_array_equal(cw.from_zarr(tmp_path / "a.zarr").compute(), X + 1)
+
+
+def test_each_function_that_took_more_is_named() -> None:
+    def more(block: Any) -> Any:
+        return block * np.ones(18_750_000)[0]
+
+    with cw.config(allowed_mem="1500MB"), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        np.testing.assert_array_equal(cw.map_blocks(more, applied(150), dtype="f8").compute(), X + 1)
+    assert sorted(str(w.message).split("'")[1] for w in said) == ["hungry", "more"]

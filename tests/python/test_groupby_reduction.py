@@ -82,6 +82,8 @@ def test_other_arguments_reach_the_functions() -> None:
         ({"num_groups": None}, TypeError, "num_groups"),
         ({"by": np.zeros(3, int)}, ValueError, r"shape \(3,\), and axis 0 has 6"),
         ({"intermediate_dtype": MEAN}, TypeError, "dtype="),
+        ({"split_every": {0: 2}}, TypeError, "split_every= is how many"),
+        ({"split_every": -1}, TypeError, "split_every= is how many"),
     ],
 )
 def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
