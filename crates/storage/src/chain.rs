@@ -74,12 +74,12 @@ impl Steps {
     }
 
     /// As [`Steps::decode`], into `out`, which what is decoded must fill.
-    fn decode_into(&self, data: Vec<u8>, out: &mut [u8], options: &CodecOptions) -> Result<(), String> {
+    fn decode_into(&self, data: Vec<u8>, most: usize, out: &mut [u8], options: &CodecOptions) -> Result<(), String> {
         let (last, others) = match self.0.split_first() {
             Some((Step { how: How::Shuffle(item), .. }, others)) => (Some(*item), others),
             _ => (None, &self.0[..]),
         };
-        let data = Steps::decoded(others, data, out.len(), options)?;
+        let data = Steps::decoded(others, data, most, options)?;
         if data.len() != out.len() {
             return Err(format!("it decodes to {} bytes instead of {}", data.len(), out.len()));
         }
@@ -216,7 +216,7 @@ impl Chain {
 
     /// Decodes a chunk into `out`, if its codecs of bytes give elements as they are in memory.
     pub fn decode_into(&self, data: Bytes, out: &mut [u8], options: &CodecOptions) -> Result<(), String> {
-        self.steps.decode_into(data.into(), out, options)
+        self.steps.decode_into(data.into(), self.most, out, options)
     }
 
     /// Decodes a chunk. The caller has to check its size.

@@ -53,19 +53,13 @@ fn number(data: &[u8], at: usize) -> Option<usize> {
 
 /// Decompresses a Blosc buffer into `out`, which must have its decompressed size.
 pub(crate) fn decode_into(data: &[u8], out: &mut [u8]) -> Result<(), String> {
-    let header = Header::read(data).filter(|h| h.encoded == data.len()).ok_or_else(invalid)?;
-    if header.bytes != out.len() {
-        return Err(format!("it decodes to {} bytes instead of {}", header.bytes, out.len()));
-    }
+    let header = Header::read(data, data.len() as u64, out.len())?;
     if header.stored {
-        out.copy_from_slice(data.get(HEADER..).filter(|d| d.len() == out.len()).ok_or_else(invalid)?);
+        out.copy_from_slice(&data[HEADER..]);
         return Ok(());
     }
     if out.is_empty() {
         return Ok(());
-    }
-    if header.block == 0 || header.block > header.bytes {
-        return Err(invalid());
     }
     for (i, block) in out.chunks_mut(header.block).enumerate() {
         let start = number(data, HEADER + 4 * i).ok_or_else(invalid)?;
@@ -103,7 +97,20 @@ struct Header {
 }
 
 impl Header {
-    fn read(data: &[u8]) -> Option<Header> {
+    /// The header at the beginning of `data`, if it is that of a buffer of `size` bytes that decodes to `bytes`.
+    fn read(data: &[u8], size: u64, bytes: usize) -> Result<Header, String> {
+        let header = Header::parse(data).filter(|h| h.encoded as u64 == size).ok_or_else(invalid)?;
+        if header.bytes != bytes {
+            return Err(format!("it decodes to {} bytes instead of {bytes}", header.bytes));
+        }
+        let fits = match header.stored {
+            true => header.encoded == HEADER + bytes,
+            false => bytes == 0 || (1..=bytes).contains(&header.block),
+        };
+        if fits { Ok(header) } else { Err(invalid()) }
+    }
+
+    fn parse(data: &[u8]) -> Option<Header> {
         let [version, inner, flags, item] = *data.first_chunk()?;
         let known = [version, inner] == VERSIONS && flags & FROM_THE_FUTURE == 0 && item > 0;
         let shuffle = match () {
@@ -132,22 +139,18 @@ impl Header {
             return Err(damaged());
         }
         let part = out.len() / n;
-        let mut rest = data;
         match self.shuffle {
-            Shuffle::None => out.chunks_exact_mut(part).try_for_each(|out| match self.stream(&mut rest, part)? {
-                Stream::Stored(bytes) => {
-                    out.copy_from_slice(bytes);
-                    Ok(())
-                }
-                Stream::Packed(packed) => self.compressor.decode_into(packed, out),
-            }),
+            Shuffle::None => self.decode_streams(data, part, out),
             Shuffle::Bytes => with_scratch(out.len(), |scratch| {
                 let mut rest = data;
                 // The bytes of one place in all elements. With one stream, they are parts of it.
                 let mut planes: [&[u8]; MOST_SPLITS] = Default::default();
                 let planes = &mut planes[..n];
                 for (plane, room) in planes.iter_mut().zip(scratch.chunks_exact_mut(part)) {
-                    *plane = self.unpacked(&mut rest, room)?;
+                    *plane = match stream(&mut rest, part)? {
+                        Stream::Stored(bytes) => bytes,
+                        Stream::Packed(packed) => self.compressor.decode_into(packed, room).map(|()| &*room)?,
+                    };
                 }
                 match planes {
                     [whole] => unshuffle::bytes(self.item, whole, out),
@@ -157,38 +160,36 @@ impl Header {
             }),
             Shuffle::Bits => with_scratch(2 * out.len(), |scratch| {
                 let (shuffled, scratch) = scratch.split_at_mut(out.len());
-                for room in shuffled.chunks_exact_mut(part) {
-                    match self.stream(&mut rest, part)? {
-                        Stream::Stored(bytes) => room.copy_from_slice(bytes),
-                        Stream::Packed(packed) => self.compressor.decode_into(packed, room)?,
-                    }
-                }
+                self.decode_streams(data, part, shuffled)?;
                 unshuffle::bits(self.item, shuffled, scratch, out);
                 Ok(())
             }),
         }
     }
 
-    /// The next stream at the beginning of `data`, which decodes to `bytes` bytes. `data` goes on behind it.
-    fn stream<'a>(&self, data: &mut &'a [u8], bytes: usize) -> Result<Stream<'a>, String> {
-        let n = number(data, 0).ok_or_else(damaged)?;
-        let (stream, rest) = data[4..].split_at_checked(n).ok_or_else(damaged)?;
-        *data = rest;
-        Ok(if n == bytes { Stream::Stored(stream) } else { Stream::Packed(stream) })
-    }
-
-    /// The elements of the next stream: where they are stored, or decoded into `room`.
-    fn unpacked<'a>(&self, data: &mut &'a [u8], room: &'a mut [u8]) -> Result<&'a [u8], String> {
-        match self.stream(data, room.len())? {
-            Stream::Stored(bytes) => Ok(bytes),
-            Stream::Packed(packed) => self.compressor.decode_into(packed, room).map(|()| &*room),
+    /// Decodes the streams at the beginning of `data`, each of which has `part` bytes, one behind the other.
+    fn decode_streams(&self, mut data: &[u8], part: usize, out: &mut [u8]) -> Result<(), String> {
+        for out in out.chunks_exact_mut(part) {
+            match stream(&mut data, part)? {
+                Stream::Stored(bytes) => out.copy_from_slice(bytes),
+                Stream::Packed(packed) => self.compressor.decode_into(packed, out)?,
+            }
         }
+        Ok(())
     }
 }
 
 enum Stream<'a> {
     Stored(&'a [u8]),
     Packed(&'a [u8]),
+}
+
+/// The next stream at the beginning of `data`, which decodes to `bytes` bytes. `data` goes on behind it.
+fn stream<'a>(data: &mut &'a [u8], bytes: usize) -> Result<Stream<'a>, String> {
+    let n = number(data, 0).ok_or_else(damaged)?;
+    let (stream, rest) = data[4..].split_at_checked(n).ok_or_else(damaged)?;
+    *data = rest;
+    Ok(if n == bytes { Stream::Stored(stream) } else { Stream::Packed(stream) })
 }
 
 fn with_scratch(bytes: usize, run: impl FnOnce(&mut [u8]) -> Result<(), String>) -> Result<(), String> {

@@ -105,6 +105,15 @@ fn damaged_buffers_are_no_panic() {
             let at = random.usize(..if head { buffer.len().min(60) } else { buffer.len() });
             buffer[at] = random.u8(..);
             let _ = decode_into(&buffer, &mut out);
+            let read = |at: u64, out: &mut [u8]| -> Result<(), String> {
+                out.copy_from_slice(&buffer[at as usize..][..out.len()]);
+                Ok(())
+            };
+            let frame = Frame::open(buffer.len() as u64, data.len(), false, read);
+            if let Ok(Some(frame)) = frame.map(|f| f.filter(|f| f.plain().is_none())) {
+                let block = frame.block(random.usize(..data.len()));
+                let _ = frame.decode(&block, &mut out[..block.len()], &mut Vec::new(), read);
+            }
         }
         let cut = random.usize(..buffer.len());
         assert!(decode_into(&buffer[..cut], &mut out).is_err());
