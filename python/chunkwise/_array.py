@@ -23,24 +23,26 @@ Chunks = tuple[tuple[int, ...], ...]
 class Array(Operators):
     """A lazy array: an expression with a dtype, a shape and chunks. Nothing is read until it is computed."""
 
-    __slots__ = ("_lazy", "__weakref__")
+    __slots__ = ("_half", "_lazy", "__weakref__")
     __array_priority__ = 100.0
     _lazy: _chunkwise.Lazy
+    #: True if its elements are handed over and stored as float16, which the engine reads and writes, but computes as float32.
+    _half: bool
 
     #: Of an array of windows: what they slide over, and how. See :mod:`chunkwise._windows`.
     _windows: Any = None
-
-    def __init__(self, lazy: _chunkwise.Lazy) -> None:
+    def __init__(self, lazy: _chunkwise.Lazy, half: bool = False) -> None:
         if not isinstance(lazy, _chunkwise.Lazy):
             raise TypeError("arrays are made by from_array, from_zarr, open and the functions of chunkwise")
         self._lazy = lazy
+        self._half = half
 
     # What it is.
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype, as NumPy's."""
-        return np.dtype(self._lazy.dtype)
+        return np.dtype(np.float16 if self._half else self._lazy.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,11 +119,11 @@ class Array(Operators):
 
     def with_attrs(self, attrs: dict[str, Any]) -> Array:
         """The same array with other attributes."""
-        return Array(self._lazy.with_attributes(json.dumps(attrs)))
+        return Array(self._lazy.with_attributes(json.dumps(attrs)), self._half)
 
     def with_dims(self, *dims: str | None) -> Array:
         """The same array with other names of its axes."""
-        return Array(self._lazy.renamed(dims))
+        return Array(self._lazy.renamed(dims), self._half)
 
     @property
     def T(self) -> Array:
@@ -141,7 +143,9 @@ class Array(Operators):
     def __getitem__(self, key: Any) -> Array:
         from ._index import getitem
 
-        return getitem(self, key)
+        found = getitem(self, key)
+        found._half = self._half
+        return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         from ._assign import assigned
@@ -275,7 +279,7 @@ class Array(Operators):
         if isinstance(chunks, dict):
             axes = {self._axis(d): c for d, c in chunks.items()}
             chunks = tuple(axes.get(i, c) for i, c in enumerate(self.chunks))
-        return Array(self._lazy.rechunked(normalize_chunks(chunks, self.shape, self.dtype, previous=self.chunks)))
+        return Array(self._lazy.rechunked(normalize_chunks(chunks, self.shape, self.dtype, previous=self.chunks)), self._half)
 
     def astype(self, dtype: Any, *, copy: bool = True, **_options: Any) -> Array:
         """The same elements in another dtype."""
@@ -316,6 +320,7 @@ class Array(Operators):
         same._lazy = self._lazy
         if self._windows is not None:
             same._windows = self._windows
+        same._half = self._half
         return same
 
     def __copy__(self) -> Array:

@@ -71,7 +71,7 @@ def _function(
         "block_id": "block_id" in kwargs,
         "block_info": "block_info" in kwargs,
         "several": several,
-        "dtypes": [np.dtype(d) for d in dtypes],
+        "dtypes": [np.dtype(dtype_name(d)) for d in dtypes],
     }
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
@@ -475,7 +475,7 @@ def reduction(
     axes = tuple(_axes(axis, x.ndim)) if axis is not None else tuple(range(x.ndim))
     own = {**kwargs, "axis": axes, "keepdims": True}
     place: list[tuple[int, Any]] = [(0, None)]
-    (partial,) = _inferred(chunk, place, [(x, None)], own, False)
+    (partial,) = (np.dtype(dtype_name(d)) for d in _inferred(chunk, place, [(x, None)], own, False))
     if dtype is None:
         from ._api import empty
 

@@ -136,7 +136,7 @@ def orthogonal(x: Array, key: Sequence[Any]) -> Array:
     for axis, e in reversed(list(enumerate(key))):
         if isinstance(e, Array):
             x = _moved(_looked_up(x, e, axis), e.ndim, axis)
-    key = [slice(None) if isinstance(e, Array) else e for e in key]
+    key = [entry for e in key for entry in ([slice(None)] * e.ndim if isinstance(e, Array) else [e])]
     entries = [e.tolist() if isinstance(e, np.ndarray) else e for e in _entries(x, tuple(key))]
     if _takes_all(x, entries):
         return x.copy()

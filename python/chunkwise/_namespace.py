@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +39,10 @@ def on_device(function: Callable[_P, _R]) -> Callable[_P, _R]:
 TABLE: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _chunkwise.functions()}
 _NAMES = {alias: name for name, entry in TABLE.items() for alias in entry["aliases"]} | {name: name for name in TABLE}
 _DTYPED = frozenset(name for name, entry in TABLE.items() if any(p["kind"] == "dtype" for p in entry["parameters"]))
+#: Kinds of dtypes that the engine does not have: dates, texts and objects.
+NOT_NUMBERS = "MmOSTU"
+#: Operations that only move elements, so that float16 stays float16.
+_MOVES = frozenset(("permute_dims", "reshape", "expand_dims", "squeeze", "broadcast_to", "flip", "roll", "repeat", "tile", "take"))
 #: The dtypes of the engine.
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
@@ -50,11 +54,18 @@ def is_operand(x: Any) -> bool:
     return isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray))
 
 
+def _is_half(dtype: Any) -> bool:
+    """True of float16, which is stored but not computed with."""
+    return not (dtype is None or isinstance(dtype, str) and dtype in DTYPES) and np.dtype(dtype).newbyteorder("=") == np.float16
+
+
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype that the engine has."""
+    """The name of a dtype that the engine has. It computes with float16 as float32."""
     if isinstance(dtype, str) and dtype in DTYPES:
         return dtype
     name: str = np.dtype(dtype).newbyteorder("=").name
+    if name == "float16":
+        return "float32"
     if name not in DTYPES:
         raise TypeError(f"chunkwise has no dtype {name}; it has {', '.join(DTYPES)}")
     return name
@@ -111,6 +122,12 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     entry = TABLE.get(name)
     check_device(kwargs.pop("device", None))
     kwargs = {k: v for k, v in kwargs.items() if k != "copy" and not (k == "out" and v is None)}
+    half = name in _MOVES and isinstance(args[0], Array) and args[0]._half
+    if name == "where" and any(getattr(getattr(a, "dtype", None), "kind", "f") in NOT_NUMBERS for a in args):
+        # Dates and texts are in memory already, and what chooses among them is no larger.
+        from ._run import compute
+
+        return cast("Array", np.where(*compute(*args)))
     if entry is not None and any(getattr(a, "_windows", None) is not None for a in args):
         from ._windows import through
 
@@ -123,9 +140,12 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
                 args = (call("astype", args[0], dtype), *args[1:])
         positional = [p["kind"] for p in entry["parameters"] if p["positional"]]
         kinds = {p["name"]: p["kind"] for p in entry["parameters"]} | {p["alias"]: p["kind"] for p in entry["parameters"]}
+        if name in _DTYPED:
+            said = (*(a for a, k in zip(args, positional) if k == "dtype"), *(v for k, v in kwargs.items() if kinds.get(k) == "dtype"))
+            half = any(_is_half(dtype) for dtype in said)
         args = tuple(_taken(a, k) for a, k in zip(args, positional)) + args[len(positional) :]
         kwargs = {k: _taken(v, kinds.get(k, "dims")) for k, v in kwargs.items()}
-    return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}))
+    return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}), half)
 
 
 def signature(entry: dict[str, Any]) -> inspect.Signature:

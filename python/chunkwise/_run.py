@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from ._spec import Spec, check_computing, current, joined, over, watcher
 
 def _values(buffer: _chunkwise.Buffer, array: Array) -> np.ndarray[Any, Any]:
     values = np.frombuffer(buffer, dtype=np.uint8)
-    return values[: array.nbytes].view(array.dtype).reshape(array.shape)
+    dtype = np.dtype(array._lazy.dtype)
+    return values[: array.size * dtype.itemsize].view(dtype).reshape(array.shape).astype(array.dtype, copy=False)
 
 
 def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -39,7 +41,8 @@ def persist(*arrays: Array, spec: Spec | None = None) -> tuple[Array, ...]:
     from ._inputs import from_array
 
     values = compute(*arrays, spec=spec)
-    return tuple(from_array(v, chunks=a.chunks, spec=_own(a, spec))._like(a) for v, a in zip(values, arrays, strict=True))
+    kept = (from_array(v, chunks=a.chunks, spec=_own(a, spec))._like(a) for v, a in zip(values, arrays, strict=True))
+    return tuple(k.astype(a.dtype) if a._half else k for k, a in zip(kept, arrays, strict=True))
 
 
 def _own(array: Array, spec: Spec | None) -> Spec:
@@ -47,13 +50,36 @@ def _own(array: Array, spec: Spec | None) -> Spec:
     return over(joined(array._lazy.specs, spec or Spec()), spec)
 
 
-def _output(array: Array, url: Any, chunks: Any = None, attrs: dict[str, Any] | None = None) -> tuple[Any, str, list[int] | None, str]:
-    lengths = None
-    if chunks is not None:
-        from ._inputs import normalize_chunks
+def _lengths(array: Array, chunks: Any) -> list[int]:
+    from ._inputs import normalize_chunks
 
-        lengths = [max(max(c, default=1), 1) for c in normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)]
-    return array._lazy, _url(url), lengths, json.dumps(array.attrs if attrs is None else attrs)
+    return [max(max(c, default=1), 1) for c in normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)]
+
+
+def _written(value: Any) -> Any:
+    """What says how an array is encoded, as JSON writes it: dtypes by name, numbers of NumPy, codecs of zarr-python and numcodecs."""
+    if isinstance(value, Mapping):
+        return {str(k): _written(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_written(v) for v in value]
+    if isinstance(value, np.dtype) or isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float, complex)):
+        dtype = np.dtype(value)
+        return dtype.name if dtype.isnative else dtype.str
+    if isinstance(value, np.generic):
+        return _written(value.item())
+    if isinstance(value, complex):
+        return [_written(value.real), _written(value.imag)]
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    for way in ("to_dict", "get_config"):
+        if callable(config := getattr(value, way, None)):
+            return _written(config())
+    return value
+
+
+def _output(array: Array, url: Any, encoding: Mapping[str, Any] | None = None) -> tuple[Any, str, str, str]:
+    how = {**({"dtype": "float16"} if array._half else {}), **(encoding or {})}
+    return array._lazy, _url(url), json.dumps(array.attrs), json.dumps(_written(how))
 
 
 def to_zarr(
@@ -61,18 +87,24 @@ def to_zarr(
     url: Any,
     *,
     chunks: Any = None,
+    shards: Any = None,
+    encoding: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     spec: Spec | None = None,
 ) -> dict[str, Any]:
     """Computes an array into a new Zarr array, with the coordinates of its dimensions beside it. Returns the run in numbers.
 
+    ``encoding`` has what an output of a pipeline file may say: ``codec`` (``"zstd"``, ``"gzip"``, ``"blosc"``, ``"none"``), or ``codecs`` in the words of Zarr or as codecs of
+    zarr-python, ``fill_value``, ``dtype``, ``zarr_format`` (2 or 3), and ``scale_factor``, ``add_offset`` and ``_FillValue`` to pack values.
     A run that was stopped goes on with ``resume=True``.
     """
-    return _write([_output(array, url, chunks)], overwrite, resume, spec)
+    how = dict(encoding or {})
+    how |= {key: _lengths(array, given) for key, given in (("chunks", chunks), ("shards", shards)) if given is not None}
+    return _write([_output(array, url, how)], overwrite, resume, spec)
 
 
-def _write(outputs: list[tuple[Any, str, list[int] | None, str]], overwrite: bool, resume: bool, spec: Spec | None) -> dict[str, Any]:
+def _write(outputs: list[tuple[Any, str, str, str]], overwrite: bool, resume: bool, spec: Spec | None) -> dict[str, Any]:
     check_computing()
     # Another session may go on with the run.
     _references.publish()

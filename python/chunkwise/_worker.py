@@ -130,11 +130,18 @@ def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -
     dtypes = about["dtypes"]
     if len(several) != len(dtypes):
         raise ValueError(f"the function returned {len(several)} arrays, and {len(dtypes)} are expected")
-    arrays = [np.asarray(a) for a in several]
-    for a, dtype in zip(arrays, dtypes):
-        if a.dtype != dtype:
-            raise TypeError(f"the function returned {a.dtype}, and {dtype} is expected: give dtype='{a.dtype}' to the call")
-    return arrays
+    return [_expected(np.asarray(a), dtype) for a, dtype in zip(several, dtypes)]
+
+
+def _expected(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What a function returned, in the dtype that is said for it. Floats are rounded, and whole numbers must fit."""
+    if np.can_cast(values.dtype, dtype) or values.dtype.kind in "fc" and np.can_cast(values.dtype, dtype, "same_kind"):
+        return values.astype(dtype, copy=False)
+    if values.dtype.kind in "iu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not values.size or int(values.min()) >= limits.min and int(values.max()) <= limits.max:
+            return values.astype(dtype)
+    raise TypeError(f"the function returned {values.dtype}, and {dtype} is expected: give dtype='{values.dtype}' to the call")
 
 
 def _loaded(blob: bytes, file: str | None) -> dict[str, Any]:

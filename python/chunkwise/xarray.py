@@ -15,22 +15,18 @@ from typing import Any
 import numpy as np
 import wrapt
 from xarray.coding import common, variables
-from xarray.core import duck_array_ops, indexing
+from xarray.core import duck_array_ops, indexing, variable
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _cumulative, _fit, _flox, _functions, _run
+from . import _cumulative, _fit, _flox, _functions, _labels, _run
 from ._array import Array, Chunks
 from ._hdf5 import of_netcdf
 from ._hooks import divert
 from ._index import orthogonal, points
 from ._inputs import from_array, normalize_chunks, read_by_engine, zarr_folder
-from ._namespace import call
+from ._namespace import NOT_NUMBERS, call
 from ._spec import Spec
 from ._targets import store_elsewhere
-
-#: Kinds of dtypes that the engine does not have, and that mostly describe data. Numbers that it does not have are refused: they may be large.
-TEXTS_AND_DATES = "MmOSTU"
-
 
 class _NotRecognised(Exception):
     """A lazy adapter that the engine has no operation for."""
@@ -118,8 +114,11 @@ def _install() -> None:
     """Makes methods of xarray, which would compute arrays of chunkwise or refuse them, operations of the engine."""
     _flox.install()
     divert(duck_array_ops, "_push", _cumulative.filled)
+    # An index without axes drops an axis.
+    divert(variable, "is_0d_dask_array", lambda x: not x.ndim)
     for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
         wrapt.register_post_import_hook(_divert_fit, module)
+    wrapt.register_post_import_hook(_labels.install, "xarray.computation.computation")
     for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):
         divert(indexing.ArrayApiIndexingAdapter, name, partial(_of_adapter, index), lambda adapter, _: adapter.array)
 
@@ -163,7 +162,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
         ``from_array_kwargs={"spec": spec}`` of xarray says what may be used to compute it.
         """
-        if data.dtype.kind in TEXTS_AND_DATES:
+        if data.dtype.kind in NOT_NUMBERS:
             return data.array if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter) else data
         try:
             array = unwrapped(data, spec)

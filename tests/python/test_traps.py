@@ -35,7 +35,7 @@ TRAPS: dict[str, Callable[[xr.Dataset], Any]] = {
     "groupby first": lambda d: d.uwnd.groupby("time.month").first(),
     "groupby map": lambda d: d.uwnd.groupby("time.month").map(lambda g: g - g.mean("time")),
     "isin": lambda d: d.uwnd.isin([1.0, 2.0]),
-    "idxmax": lambda d: d.uwnd.idxmax("time"),
+    "idxmax": lambda d: d.uwnd.idxmax("lat"),
     "histogram": lambda d: np.histogram(d.uwnd.data, range=(-50, 50)),
     "vectorized index": lambda d: d.uwnd.isel(lat=xr.DataArray([1, 2], dims="z"), lon=xr.DataArray([3, 4], dims="z")),
     "weighted sum": lambda d: d.uwnd.weighted(np.cos(np.deg2rad(d.lat))).sum("lat"),

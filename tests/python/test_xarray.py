@@ -216,9 +216,3 @@ def test_texts_and_dates_stay_lazy_arrays_of_xarray(tmp_path: Path) -> None:
     xr.testing.assert_identical(lazy.compute(), ds)
     lazy.isel(n=slice(1, 3)).to_zarr(tmp_path / "out.zarr", consolidated=False)
     xr.testing.assert_identical(xr.open_zarr(tmp_path / "out.zarr", chunks=None, consolidated=False).load(), ds.isel(n=slice(1, 3)))
-
-
-def test_numbers_that_the_engine_does_not_have_are_not_loaded(tmp_path: Path) -> None:
-    xr.Dataset({"x": ("n", np.arange(3, dtype="float16"))}).to_zarr(tmp_path / "in.zarr", consolidated=False)
-    with pytest.raises((TypeError, ValueError), match="float16"):
-        xr.open_zarr(tmp_path / "in.zarr", consolidated=False)

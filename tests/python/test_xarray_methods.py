@@ -57,6 +57,7 @@ METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
     "groupby_bins": lambda d: d.a.groupby_bins("x", [-100, 15, 100]).sum(),
     "head": lambda d: d.a.head(t=3),
     "idxmax": lambda d: d.a.idxmax("x"),
+    "idxmax of one row": lambda d: d.a.isel(t=3).idxmax(),
     "idxmin of whole numbers": lambda d: d.i.idxmin("x"),
     "interp": lambda d: d.a.interp(x=[5.0, 30.0]),
     "interp of times": lambda d: d.a.interp(t=pd.date_range("2001-01-01T12", periods=4)),
@@ -271,3 +272,44 @@ def test_no_part_is_large(tmp_path: Path) -> None:
     np.testing.assert_array_equal(regional.values[10:], whole)
     assert 1_000_000 < target.most <= 12_500_000
     assert not list(tmp_path.glob("targets/*")), "what was between is gone"
+
+
+DATES: dict[str, Callable[[xr.Dataset], Any]] = {
+    "idxmax": lambda d: d.a.idxmax("t"),
+    "idxmin, with a value for rows without any": lambda d: d.a.where(d.x > 5).idxmin("t", fill_value=np.datetime64("1900-01-01")),
+    "idxmax of a row without any": lambda d: d.a.where(d.x > 5).idxmax("t"),
+    "idxmax of whole numbers": lambda d: d.i.idxmax("t"),
+    "idxmax of one row": lambda d: d.a.isel(x=1).idxmax(),
+    "idxmax among texts": lambda d: d.i.assign_coords(x=list("abcd")).idxmax("x"),
+    "dates where": lambda d: d.t.where(d.a.mean("x") > 0),
+    "dates of the largest": lambda d: xr.where(d.a.isel(x=0) > 0, d.t, np.datetime64("2000-01-01", "ns")),
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+def test_results_that_are_dates_or_texts_are_values(name: str, stores: str) -> None:
+    """The engine has neither, so they are computed at once, which ``raise_if_computes`` shows."""
+    lazy = xr.open_zarr(stores, consolidated=False, chunks={})
+    found = DATES[name](lazy)
+    expected = DATES[name](xr.open_zarr(stores, consolidated=False, chunks=None).load())
+    xr.testing.assert_identical(found, expected)
+    assert found.dtype == expected.dtype and isinstance(found.data, np.ndarray)
+    with pytest.raises(cw.ComputeError), cw.raise_if_computes():
+        DATES[name](lazy)
+
+
+SHORT = ("interp", "interp of times", "resample interpolate", "mean", "quantile", "rolling", "polyfit", "weighted", "groupby", "corr", "differentiate", "cumsum", "std")
+
+
+@pytest.mark.parametrize("name", [name for name in SHORT if name in METHODS])
+def test_a_method_of_short_floats(name: str, stores: str, tmp_path: Path) -> None:
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load()
+    short = whole.assign({n: v.astype("f4") for n, v in whole.items() if v.dtype.kind == "f"}).drop_encoding()
+    short.to_zarr(tmp_path / "short.zarr", encoding={"a": {"chunks": (7, 3)}})
+    lazy = xr.open_zarr(tmp_path / "short.zarr", chunks={})
+    if name == "weighted":
+        lazy["b"] = lazy.b.load()
+    with xr.set_options(use_bottleneck=False, use_numbagg=False):
+        with cw.raise_if_computes():
+            found = METHODS[name](lazy)
+        xr.testing.assert_allclose(found.compute(), METHODS[name](short), rtol=1e-5, atol=1e-5)

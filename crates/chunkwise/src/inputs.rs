@@ -9,6 +9,7 @@ use chunkwise_types::DTypeKind;
 use std::path::Path;
 
 /// What a pipeline reads.
+#[derive(Default)]
 pub(crate) struct Inputs {
     /// What each name stands for.
     pub values: Vec<(String, Value)>,

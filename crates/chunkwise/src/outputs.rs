@@ -1,10 +1,11 @@
 //! The outputs of a pipeline: from what the file says to what the planner is asked for.
 
+use crate::Error;
 use crate::encoding::{self, Encoded};
 use crate::inputs::Inputs;
 use crate::pipeline::LoadError;
 use chunkwise_ops::{Array, Value, cf};
-use chunkwise_pipeline::{ChunkSpec, Dim, Document, Output, PipelineError, Spanned};
+use chunkwise_pipeline::{ChunkSpec, Dim, Document, Format, Output, PipelineError, Spanned, parse_document};
 use chunkwise_planner::Request;
 use chunkwise_storage::{Location, Near, Place, Stores};
 use chunkwise_types::DTypeKind;
@@ -12,6 +13,26 @@ use std::path::Path;
 
 /// A request, and where in the file it is from.
 pub(crate) type Placed = (Request, std::ops::Range<usize>);
+
+/// An output of an array that is no part of a file, in the words of one.
+pub(crate) fn request_as(url: &str, array: &Array, how: &serde_json::Map<String, serde_json::Value>) -> Result<Request, Error> {
+    if let Some(key) = ["array", "dims", "attributes"].into_iter().find(|key| how.contains_key(*key)) {
+        return Err(Error::Other(format!("`{key}` is a property of the array, and not of its encoding")));
+    }
+    let said = |e: PipelineError| Error::Other(e.advice().map_or_else(|| e.to_string(), |help| format!("{e}; {help}")));
+    // The array is given beside the text, in which any expression may stand for it.
+    let mut output = how.clone();
+    output.insert("array".into(), "0".into());
+    let text = serde_json::json!({ "outputs": { url: output } }).to_string();
+    let doc = parse_document(&text, Format::Json).map_err(said)?;
+    let output = doc.outputs.first().ok_or_else(|| Error::Other("an output needs a URL".into()))?;
+    let made = requests(&doc, output, Value::Array(array.clone()), Path::new("."), &Inputs::default());
+    let placed = made.map_err(|e| match e {
+        LoadError::Pipeline(e) => said(e),
+        LoadError::Other(e) => e,
+    })?;
+    placed.into_iter().next().map(|(request, _)| request).ok_or_else(|| Error::Other("an output holds an array".into()))
+}
 
 /// What an output asks for: one array, or each variable of a dataset.
 pub(crate) fn requests(doc: &Document, output: &Output, value: Value, base: &Path, inputs: &Inputs) -> Result<Vec<Placed>, LoadError> {

@@ -146,6 +146,24 @@ impl Session {
         })
     }
 
+    /// An output that is encoded as `how` says: with the keys that an output of a pipeline file has, such as `chunks`, `shards`, `codec`, `dtype`,
+    /// `fill_value` and `zarr_format`.
+    ///
+    /// # Errors
+    /// What a pipeline file with the same keys would be refused for.
+    ///
+    /// ```
+    /// let session = chunkwise::Session::new(500_000_000, 1, "work")?;
+    /// let x = chunkwise::Expr::call("ones", [[6i64, 4].into()], []).array()?;
+    /// let how = serde_json::json!({"chunks": [3, 4], "codec": "zstd", "fill_value": 1});
+    /// let request = session.request_as("x.zarr", &x, how.as_object().expect("a mapping"))?;
+    /// assert_eq!(request.chunks, Some(vec![3, 4]));
+    /// # Ok::<(), chunkwise::Error>(())
+    /// ```
+    pub fn request_as(&self, url: &str, array: &Array, how: &serde_json::Map<String, serde_json::Value>) -> Result<Request, Error> {
+        crate::outputs::request_as(url, array, how)
+    }
+
     /// Threads that run tasks at once.
     pub fn workers(&self) -> u64 {
         self.spec.workers

@@ -295,16 +295,16 @@ fn computed(py: Python<'_>, lazy: &[Lazy], settings: &Settings, watch: Option<&B
     Ok(buffers)
 }
 
-/// An output: the array, its URL, the lengths of chunks, and its attributes as JSON.
-type Output<'py> = (Bound<'py, Lazy>, String, Option<Vec<u64>>, String);
+/// An output: the array, its URL, its attributes, and how it is encoded, both as JSON.
+type Output<'py> = (Bound<'py, Lazy>, String, String, String);
 
 fn planned(py: Python<'_>, outputs: &[Output<'_>], settings: &Settings) -> Result<Plan, Failure> {
-    let outputs: Vec<_> = outputs.iter().map(|(a, url, chunks, json)| (a.get().array.clone(), url, chunks, json)).collect();
+    let outputs: Vec<_> = outputs.iter().map(|(a, url, attributes, how)| (a.get().array.clone(), url, attributes, how)).collect();
     let made = py.detach(|| -> Result<Plan, Error> {
         let session = settings.session()?;
-        let request = |(array, url, chunks, json): &(Array, &String, &Option<Vec<u64>>, &String)| -> Result<Request, Error> {
-            let attributes = serde_json::from_str(json).map_err(|e| Error::Other(e.to_string()))?;
-            Ok(Request { chunks: (*chunks).clone(), join: chunks.is_none(), attributes, ..session.request(url, array)? })
+        let json = |text: &str| serde_json::from_str(text).map_err(|e| Error::Other(e.to_string()));
+        let request = |(array, url, attributes, how): &(Array, &String, &String, &String)| -> Result<Request, Error> {
+            session.request_as(url, &array.with_attributes(json(attributes)?), &json(how)?)
         };
         session.plan(&outputs.iter().map(request).collect::<Result<Vec<_>, _>>()?)
     });
