@@ -10,7 +10,7 @@ import numpy as _np
 
 from . import _api, _chunkwise, _cumulative, _namespace, _standard, fft
 from ._array import Array
-from ._composed import searchsorted
+from ._elements import searchsorted
 from ._cumulative import cumreduction
 from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction

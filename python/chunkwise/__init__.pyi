@@ -46,7 +46,7 @@ from ._api import (
     prod_ as prod,
 )
 from ._array import Array as Array
-from ._composed import searchsorted as searchsorted
+from ._elements import searchsorted as searchsorted
 from ._cumulative import (
     cumprod as cumprod,
     cumreduction as cumreduction,

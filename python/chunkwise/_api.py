@@ -45,13 +45,13 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         array = obj if chunks is None else obj.rechunk(chunks)
     else:
         array = from_array(obj if hasattr(obj, "dtype") else np.asarray(obj), chunks)
-    return array if dtype is None or array.dtype == np.dtype(dtype) else call("astype", array, dtype_name(dtype))
+    return array if dtype is None or array.dtype == np.dtype(dtype) else call("astype", array, dtype)
 
 
 @on_device
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """The same values in another dtype."""
-    return call("astype", x, dtype_name(dtype))
+    return call("astype", x, dtype)
 
 
 def _filled(shape: Any, value: Any, dtype: Any, chunks: Any = None) -> Array:

@@ -303,6 +303,40 @@ class Array(Operators):
 
         return swapaxes(self, axis1, axis2)
 
+    def dot(self, b: Any) -> Array:
+        """The product with a vector or a matrix. As :func:`numpy.dot`."""
+        from ._products import dot
+
+        return dot(self, b)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """The elements on a diagonal, along the last axis. As :func:`numpy.diagonal`."""
+        from ._composed import diagonal
+
+        return diagonal(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+        """The sum along a diagonal. As :func:`numpy.trace`."""
+        from ._composed import trace
+
+        return trace(self, offset, axis1, axis2, dtype)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Array:
+        """The sums of the elements up to each. As :func:`numpy.cumsum`."""
+        from ._cumulative import cumsum
+
+        return cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Array:
+        """The products of the elements up to each. As :func:`numpy.cumprod`."""
+        from ._cumulative import cumprod
+
+        return cumprod(self, axis, dtype)
+
+    def tolist(self) -> Any:
+        """The values as lists of Python."""
+        return self.compute().tolist()
+
     def transpose(self, *axes: Any) -> Array:
         """The axes in another order."""
         if not axes or axes == (None,):

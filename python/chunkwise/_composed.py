@@ -1,4 +1,4 @@
-"""NumPy's functions that are several operations of the engine. Each has the arguments of NumPy's, and is lazy but where it says so."""
+"""NumPy's functions of shapes and statistics that are several operations of the engine. Each has the arguments of NumPy's, and is lazy but where it says so."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ._array import Array
-from ._functions import blockwise, map_blocks
+from ._functions import apply_gufunc, blockwise
 from ._namespace import call
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-#: More bins are looked up by NumPy, in processes.
-FEW_BINS = 32
 
 
-def _numpy(function: _F) -> _F:
+def numpy_function(function: _F) -> _F:
+    """Takes the place of NumPy's function of this name."""
     FUNCTIONS[function.__name__] = function
     return function
 
 
-def _lazy(x: Any) -> Array:
+def lazy(x: Any) -> Array:
+    """A number, a list or an array of NumPy as an array of chunkwise."""
     import chunkwise
 
     return chunkwise.asarray(x)
@@ -37,35 +37,35 @@ def _whole(axis: int, *key: Any) -> tuple[Any, ...]:
 # Shapes.
 
 
-@_numpy
+@numpy_function
 def ravel(a: Array, order: str = "C") -> Array:
     if order not in ("C", "K", "A"):
         raise NotImplementedError("ravel() is in C order; transpose the array first")
     return a.reshape([-1])
 
 
-@_numpy
+@numpy_function
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     axes = list(range(a.ndim))
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     return call("permute_dims", a, axes)
 
 
-@_numpy
+@numpy_function
 def atleast_1d(*arrays: Any) -> Any:
-    made = tuple(x if x.ndim else x[None] for x in map(_lazy, arrays))
+    made = tuple(x if x.ndim else x[None] for x in map(lazy, arrays))
     return made if len(made) > 1 else made[0]
 
 
-@_numpy
+@numpy_function
 def atleast_2d(*arrays: Any) -> Any:
-    made = tuple(x if x.ndim > 1 else atleast_1d(x)[None] for x in map(_lazy, arrays))
+    made = tuple(x if x.ndim > 1 else atleast_1d(x)[None] for x in map(lazy, arrays))
     return made if len(made) > 1 else made[0]
 
 
-@_numpy
+@numpy_function
 def atleast_3d(*arrays: Any) -> Any:
-    made = tuple(x if x.ndim > 2 else atleast_2d(x)[..., None] for x in map(_lazy, arrays))
+    made = tuple(x if x.ndim > 2 else atleast_2d(x)[..., None] for x in map(lazy, arrays))
     return made if len(made) > 1 else made[0]
 
 
@@ -75,28 +75,28 @@ def _joined(parts: list[Array], axis: int) -> Array:
     return chunkwise.concat(parts, axis=axis)
 
 
-@_numpy
+@numpy_function
 def hstack(tup: Any) -> Array:
     parts = [atleast_1d(x) for x in tup]
     return _joined(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@_numpy
+@numpy_function
 def vstack(tup: Any) -> Array:
     return _joined([atleast_2d(x) for x in tup], 0)
 
 
-@_numpy
+@numpy_function
 def dstack(tup: Any) -> Array:
     return _joined([atleast_3d(x) for x in tup], 2)
 
 
-@_numpy
+@numpy_function
 def column_stack(tup: Any) -> Array:
-    return _joined([x[:, None] if x.ndim == 1 else x for x in map(_lazy, tup)], 1)
+    return _joined([x[:, None] if x.ndim == 1 else x for x in map(lazy, tup)], 1)
 
 
-@_numpy
+@numpy_function
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     axis, n = operator.index(axis) % ary.ndim, ary.shape[axis]
     if np.ndim(indices_or_sections):
@@ -109,26 +109,26 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
     return [ary[_whole(axis, slice(a, b))] for a, b in zip([0, *ends], [*ends, n])]
 
 
-@_numpy
+@numpy_function
 def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     if not np.ndim(indices_or_sections) and ary.shape[axis] % operator.index(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, indices_or_sections, axis)
 
 
-@_numpy
+@numpy_function
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    parts = [_lazy(arr), _lazy(values)]
+    parts = [lazy(arr), lazy(values)]
     return _joined([ravel(x) for x in parts] if axis is None else parts, 0 if axis is None else axis)
 
 
-@_numpy
+@numpy_function
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     arr, axis = (ravel(arr), 0) if axis is None else (arr, operator.index(axis) % arr.ndim)
     return arr[_whole(axis, np.delete(np.arange(arr.shape[axis]), obj))]
 
 
-@_numpy
+@numpy_function
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     arr, axis = (ravel(arr), 0) if axis is None else (arr, operator.index(axis) % arr.ndim)
     if np.ndim(obj):
@@ -140,29 +140,29 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
         raise IndexError(f"index {at} is out of bounds for axis {axis} with size {n}")
     at += n if at < 0 else 0
     # As NumPy, the first axis of the values is the one along which they are inserted.
-    new = _lazy(values).astype(arr.dtype)
+    new = lazy(values).astype(arr.dtype)
     new = chunkwise.moveaxis(new[(*[None] * (arr.ndim - new.ndim), ...)], 0, axis)
     new = call("broadcast_to", new, [new.shape[axis] if a == axis else m for a, m in enumerate(arr.shape)])
     return _joined([arr[_whole(axis, slice(0, at))], new, arr[_whole(axis, slice(at, None))]], axis)
 
 
-@_numpy
+@numpy_function
 def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
     a, axis = (ravel(a), 0) if axis is None else (a, operator.index(axis) % a.ndim)
     return a[_whole(axis, np.flatnonzero(np.asarray(condition)))]
 
 
-@_numpy
+@numpy_function
 def fliplr(m: Array) -> Array:
     return call("flip", m, axis=1)
 
 
-@_numpy
+@numpy_function
 def flipud(m: Array) -> Array:
     return call("flip", m, axis=0)
 
 
-@_numpy
+@numpy_function
 def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     one, other = (operator.index(a) % m.ndim for a in axes)
     if one == other:
@@ -171,7 +171,7 @@ def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return turned[k % 4]
 
 
-@_numpy
+@numpy_function
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     one, other = (operator.index(x) % a.ndim for x in (axis1, axis2))
     n = max(min(a.shape[one] - max(-offset, 0), a.shape[other] - max(offset, 0)), 0)
@@ -180,120 +180,141 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     return call("permute_dims", a, [*rest, one, other])[(*_whole(len(rest)), at + max(-offset, 0), at + max(offset, 0))]
 
 
-@_numpy
+@numpy_function
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
     found: Array = call("sum", diagonal(a, offset, axis1, axis2), axis=-1)
     return found if dtype is None else found.astype(dtype)
 
 
-# Elements.
+@numpy_function
+def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-@_numpy
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    found = _lazy(x)
-    if found.dtype.kind == "c":
-        raise NotImplementedError("nan_to_num() of complex numbers: take their parts with real() and imag()")
-    if found.dtype.kind != "f":
-        return found
-    most = np.finfo(found.dtype)
-    found = call("where", call("isnan", found), float(nan), found)
-    for infinite, value in ((np.inf, most.max if posinf is None else posinf), (-np.inf, most.min if neginf is None else neginf)):
-        found = call("where", call("equal", found, infinite), float(value), found)
+@numpy_function
+def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    return split(ary, indices_or_sections, 0)
+
+
+@numpy_function
+def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    return split(ary, indices_or_sections, 2)
+
+
+@numpy_function
+def block(arrays: Any) -> Array:
+    def depth(x: Any) -> int:
+        return 1 + max(map(depth, x)) if isinstance(x, list) else 0
+
+    def rank(x: Any) -> int:
+        return max(map(rank, x)) if isinstance(x, list) else int(np.ndim(x))
+
+    most = depth(arrays)
+    axes = max(most, rank(arrays))
+
+    def joined(x: Any, level: int) -> Array:
+        if isinstance(x, list):
+            return _joined([joined(part, level - 1) for part in x], axes - level)
+        part = lazy(x)
+        return part[(*[None] * (axes - part.ndim), ...)]
+
+    return joined(arrays, most)
+
+
+@numpy_function
+def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
+    axis, start = operator.index(axis) % a.ndim, start + a.ndim if start < 0 else start
+    rest = [k for k in range(a.ndim) if k != axis]
+    at = start - 1 if axis < start else start
+    return call("permute_dims", a, [*rest[:at], axis, *rest[at:]])
+
+
+@numpy_function
+def diag(v: Array, k: int = 0) -> Array:
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = v.size + abs(k)
+    padded = call("pad", v, [[0, abs(k)]]) if k else v
+    # Elements above the diagonal begin in the first row, and those below in the first column.
+    placed = padded[:, None] if k >= 0 else padded[None, :]
+    return call("where", call("eye", n, n, k=k, dtype="bool"), placed, call("zeros", [], dtype=v.dtype.name))
+
+
+@numpy_function
+def diagflat(v: Any, k: int = 0) -> Array:
+    return diag(lazy(v).reshape([-1]), k)
+
+
+@numpy_function
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    found = lazy(a)
+    for axis in np.atleast_1d(np.asarray(axes)).tolist():
+        axis = axis % found.ndim
+        made = func(found, axis)
+        found = made if made.ndim == found.ndim else made[_whole(axis, None)]
     return found
 
 
-@_numpy
-def heaviside(x1: Any, x2: Any) -> Array:
-    x1 = _lazy(x1)
-    x1 = x1 if x1.dtype.kind == "f" else x1.astype(np.float64)
-    one: Array = call("where", call("less", x1, 0), 0.0, call("where", call("equal", x1, 0), x2, 1.0))
-    return call("where", call("isnan", x1), float("nan"), one)
-
-
-@_numpy
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
-    if len(condlist) != len(choicelist) or not len(condlist):
-        raise ValueError("list of cases must be same length as list of conditions")
-    found = default
-    dtype = np.result_type(*(x if isinstance(x, (int, float, complex)) else x.dtype for x in map(_known, [*choicelist, default])))
-    for condition, choice in list(zip(condlist, choicelist))[::-1]:
-        found = call("where", condition, _known(choice), _known(found))
-    return _lazy(found).astype(dtype)
-
-
-def _known(x: Any) -> Any:
-    return x if isinstance(x, (Array, bool, int, float, complex)) else _lazy(x)
-
-
-@_numpy
-def digitize(x: Array, bins: Any, right: bool = False) -> Array:
-    bins = np.asarray(bins)
-    steps = np.diff(bins)
-    if bins.ndim != 1 or not ((steps >= 0).all() or (steps <= 0).all()):
-        raise ValueError("bins must be monotonically increasing or decreasing")
-    if len(bins) > FEW_BINS or x.dtype.kind in "fc":
-        # NumPy knows where NaN goes.
-        return map_blocks(np.digitize, x, bins=bins, right=right, dtype=np.int64)
-    rising = len(bins) < 2 or (steps >= 0).all()
-    name = {(True, False): "greater_equal", (True, True): "greater", (False, False): "less", (False, True): "less_equal"}[bool(rising), right]
-    found = call("zeros", list(x.shape), dtype="int64")
-    for edge in bins.tolist():
-        found = call("add", found, call(name, x, edge).astype(np.int64))
-    return found
-
-
-@_numpy
-def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Array:
-    """The sorted array is computed, and so is ``sorter``: all of it is needed everywhere. As :func:`numpy.searchsorted`."""
-    a, sorter = (x.compute() if isinstance(x, Array) else x for x in (a, sorter))
-    return map_blocks(lambda block: np.asarray(np.searchsorted(a, block, side=side, sorter=sorter)), _lazy(v), dtype=np.int64)
-
-
-@_numpy
-def interp(x: Array, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
-    points = [np.asarray(p) for p in (xp, fp)]
-    return map_blocks(np.interp, x, *points, left=left, right=right, period=period, dtype=np.result_type(points[1], np.float64))
-
-
-@_numpy
-def unravel_index(indices: Array, shape: Any, order: str = "C") -> tuple[Array, ...]:
-    lengths = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
-    steps = [prod(lengths[k + 1 :]) for k in range(len(lengths))] if order == "C" else [prod(lengths[:k]) for k in range(len(lengths))]
-    return tuple(call("remainder", call("floor_divide", indices, s), n) if s > 1 else call("remainder", indices, n) for s, n in zip(steps, lengths))
-
-
-@_numpy
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+@numpy_function
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Array:
+    """The function runs in processes. It is called once with ones, to see what it returns. As :func:`numpy.apply_along_axis`."""
     import chunkwise
 
-    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
-    x, y = chunkwise.moveaxis(_lazy(a), axisa, -1), chunkwise.moveaxis(_lazy(b), axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise ValueError("incompatible vector dimensions for cross product\n(dimension must be 3)")
+    arr = lazy(arr)
+    axis = operator.index(axis) % arr.ndim
+    one = np.asarray(func1d(np.ones(arr.shape[axis], arr.dtype), *args, **kwargs))
+    new = [f"r{k}" for k in range(one.ndim)]
 
-    def part(i: int, k: int) -> Array:
-        return call("subtract", call("multiply", x[..., i], y[..., k]), call("multiply", x[..., k], y[..., i]))
+    def apply_along_axis(block: Any) -> Any:
+        return np.apply_along_axis(func1d, -1, block, *args, **kwargs)
 
-    return chunkwise.moveaxis(chunkwise.stack([part(1, 2), part(2, 0), part(0, 1)], axis=-1), -1, axisc)
+    sizes = dict(zip(new, one.shape))
+    given = {"output_dtypes": one.dtype, "output_sizes": sizes, "allow_rechunk": True}
+    found: Array = apply_gufunc(apply_along_axis, f"(r)->({','.join(new)})", chunkwise.moveaxis(arr, axis, -1), **given)
+    rest = arr.ndim - 1
+    return call("permute_dims", found, [*range(axis), *range(rest, rest + one.ndim), *range(axis, rest)])
+
+
+@numpy_function
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    x = lazy(ary).reshape([-1])
+    steps = call("subtract", x[1:], x[:-1])
+    ends = [None if e is None else lazy(e).reshape([-1]).astype(x.dtype) for e in (to_begin, to_end)]
+    parts = [p for p in (ends[0], steps, ends[1]) if p is not None]
+    return _joined(parts, 0) if len(parts) > 1 else steps
+
+
+@numpy_function
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    y, axis = lazy(y), operator.index(axis) % lazy(y).ndim
+    ends = [y[_whole(axis, slice(1, None))], y[_whole(axis, slice(None, -1))]]
+    width: Any = dx
+    if x is not None:
+        x = lazy(x)
+        along = axis if x.ndim > 1 else 0
+        width = call("subtract", x[_whole(along, slice(1, None))], x[_whole(along, slice(None, -1))])
+        width = width if x.ndim > 1 else width[(slice(None), *[None] * (y.ndim - 1 - axis))]
+    return call("sum", call("divide", call("multiply", width, call("add", *ends)), 2.0), axis=axis)
 
 
 # Statistics.
 
 
-@_numpy
+@numpy_function
 def ptp(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return call("subtract", call("max", a, axis=axis, keepdims=keepdims), call("min", a, axis=axis, keepdims=keepdims))
 
 
-@_numpy
+@numpy_function
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    a = _lazy(a)
+    a = lazy(a)
     if weights is None:
         found = call("mean", a, axis=axis, keepdims=keepdims)
         total = call("full", list(found.shape), a.size / max(found.size, 1), dtype=found.dtype.name)
         return (found, total) if returned else found
-    w = _lazy(weights)
+    w = lazy(weights)
     if w.shape != a.shape:
         if axis is None or w.ndim != 1 or not isinstance(axis, (int, np.integer)):
             raise TypeError("Axis must be specified when shapes of a and weights differ.")
@@ -305,13 +326,13 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (found, total) if returned else found
 
 
-@_numpy
+@numpy_function
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Array:
     x = atleast_2d(m)
-    x = x if rowvar or _lazy(m).ndim == 1 else x.T
+    x = x if rowvar or lazy(m).ndim == 1 else x.T
     if y is not None:
         other = atleast_2d(y)
-        x = _joined([x, other if rowvar or _lazy(y).ndim == 1 else other.T], 0)
+        x = _joined([x, other if rowvar or lazy(y).ndim == 1 else other.T], 0)
     x = x.astype(np.result_type(x.dtype, np.float64))
     off = call("subtract", x, call("mean", x, axis=1, keepdims=True))
     count = x.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
@@ -319,7 +340,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     return found.squeeze()
 
 
-@_numpy
+@numpy_function
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
     c = cov(x, y, rowvar)
     if c.ndim == 0:
@@ -328,24 +349,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
     return call("divide", call("divide", c, width[:, None]), width[None, :])
 
 
-def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """``np.linalg.norm`` of vectors along an axis, and the Frobenius norm."""
-    if x.dtype.kind in "iub":
-        x = x.astype(np.float64)
-    sizes = call("abs", x)
-    several = (axis is None and x.ndim > 1) or (isinstance(axis, tuple) and len(axis) == 2)
-    if ord is None or (ord == "fro" and several) or (ord == 2 and not several):
-        return call("sqrt", call("sum", call("square", sizes), axis=axis, keepdims=keepdims))
-    if several or isinstance(ord, str):
-        raise NotImplementedError(f"the norm {ord!r} of matrices; compute() the array first if it fits into memory")
-    if ord in (np.inf, -np.inf):
-        return call("max" if ord > 0 else "min", sizes, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return call("count_nonzero", x, axis=axis, keepdims=keepdims).astype(sizes.dtype)
-    return call("pow", call("sum", call("pow", sizes, float(ord)), axis=axis, keepdims=keepdims), 1 / ord)
-
-
-def _counted(function: Callable[[Any], Any], arrays: list[Array], bins: int, dtype: Any) -> Array:
+def _counted(function: Callable[..., Any], arrays: list[Array], bins: int, dtype: Any) -> Array:
     """The sums over all blocks of what a function counts in each."""
     labels = list(range(arrays[0].ndim))
 
@@ -358,7 +362,7 @@ def _counted(function: Callable[[Any], Any], arrays: list[Array], bins: int, dty
     return call("sum", found, axis=labels)
 
 
-@_numpy
+@numpy_function
 def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any]:
     """Without ``range``, numbers of bins need the extremes, which are computed."""
     if isinstance(bins, str):
@@ -368,7 +372,7 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, 
 
         range = compute(call("min", a), call("max", a)) if a.size else (0, 1)
     edges = np.histogram_bin_edges(np.empty(0, a.dtype), bins, range)
-    parts = [ravel(a)] if weights is None else [ravel(a), ravel(_lazy(weights))]
+    parts = [ravel(a)] if weights is None else [ravel(a), ravel(lazy(weights))]
     if weights is not None:
         parts[1] = parts[1].rechunk(parts[0].chunks)
     dtype = np.int64 if weights is None else np.histogram(np.ones(1, a.dtype), edges, weights=np.ones(1, parts[1].dtype))[0].dtype
@@ -384,13 +388,37 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, 
     return found, edges
 
 
-@_numpy
+@numpy_function
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any, Any]:
+    """Without ``range``, numbers of bins need the extremes, which are computed. As :func:`numpy.histogram2d`."""
+    from ._run import compute
+
+    parts = [lazy(a).reshape([-1]) for a in (x, y, *([] if weights is None else [weights]))]
+    parts = [parts[0], *(p.rechunk(parts[0].chunks) for p in parts[1:])]
+    each = list(bins) if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
+    spans = list(range) if range is not None else [None, None]
+    if any(np.ndim(b) == 0 and s is None for b, s in zip(each, spans)):
+        ends = compute(*(call(name, p) for p in parts[:2] for name in ("min", "max")))
+        spans = [ends[:2] if spans[0] is None else spans[0], ends[2:] if spans[1] is None else spans[1]]
+    edges = [np.histogram_bin_edges(np.empty(0), b, s) for b, s in zip(each, spans)]
+    shape = [len(e) - 1 for e in edges]
+
+    def histogram2d(one: Any, other: Any, weight: Any = None) -> Any:
+        return np.histogram2d(one, other, bins=edges, weights=weight)[0].ravel()
+
+    found = _counted(histogram2d, parts, prod(shape), np.float64).reshape(shape)
+    if density:
+        found = call("divide", call("divide", found, np.outer(*map(np.diff, edges))), call("sum", found))
+    return found, edges[0], edges[1]
+
+
+@numpy_function
 def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
     """The greatest number is computed: it says how long the result is."""
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise TypeError("bincount() takes whole numbers along one axis")
     n = max(int(call("max", x)) + 1 if x.size else 0, operator.index(minlength))
-    parts = [x] if weights is None else [x, _lazy(weights).rechunk(x.chunks)]
+    parts = [x] if weights is None else [x, lazy(weights).rechunk(x.chunks)]
 
     def bincount(block: Any, weight: Any = None) -> Any:
         return np.bincount(block, weight, minlength=n)
@@ -398,13 +426,13 @@ def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
     return _counted(bincount, parts, n, np.int64 if weights is None else np.float64)
 
 
-@_numpy
+@numpy_function
 def convolve(a: Any, v: Any, mode: str = "full") -> Array:
-    x, w = _lazy(a), np.asarray(v)
+    x, w = lazy(a), np.asarray(v)
     if x.ndim != 1 or w.ndim != 1 or not w.size or not x.size:
         raise ValueError("convolve() takes two arrays of one axis that are not empty")
     if len(w) > x.size:
-        x, w = _lazy(w), np.asarray(x)
+        x, w = lazy(w), np.asarray(x)
     x = x.astype(np.result_type(x.dtype, w.dtype))
     m = len(w)
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}[mode]
@@ -416,7 +444,15 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     for k, weight in enumerate(w[::-1].tolist()):
         part = call("multiply", padded[k : k + size], weight)
         found = part if found is None else call("add", found, part)
-    return _lazy(found).astype(x.dtype)
+    return lazy(found).astype(x.dtype)
+
+
+@numpy_function
+def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
+    x, w = (lazy(a), np.asarray(v)) if isinstance(a, Array) else (np.asarray(a), lazy(v))
+    if not isinstance(a, Array) or len(np.shape(w)) != 1 or w.shape[0] > x.size:
+        raise NotImplementedError("correlate() takes a lazy array and a shorter one of NumPy")
+    return convolve(x, np.conj(w[::-1]), mode)
 
 
 FUNCTIONS["row_stack"] = vstack

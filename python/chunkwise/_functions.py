@@ -358,6 +358,7 @@ def apply_gufunc(
         raise ValueError(f"the signature {signature!r} has {len(before)} inputs, and {len(args)} are given")
     if vectorize:
         func = np.vectorize(func, signature=signature, otypes=_otypes(output_dtypes, len(after)))
+    before, after = ([_distinct(core) for core in part] for part in (before, after))
     dated: dict[int, Any] = {}
     numbers = {d: 1000 + k for k, d in enumerate(dict.fromkeys(d for core in [*before, *after] for d in core))}
     arrays: list[tuple[Array, list[str]]] = []
@@ -382,6 +383,10 @@ def apply_gufunc(
     inputs = [(a, [*range(rank - n, rank), *(numbers[d] for d in core)]) for (a, core), n in zip(arrays, loops)]
     known = {d: a.shape[a.ndim - len(core) + k] for a, core in arrays for k, d in enumerate(core)}
     sizes = {**known, **(output_sizes or {})}
+    for d in {d for core in [*before, *after] for d in core if AGAIN in d}:
+        same = d.partition(AGAIN)[0]
+        if sizes.setdefault(d, sizes.get(same, 0)) != sizes.get(same):
+            raise ValueError(f"the core dimension {same!r} has the lengths {sizes[same]} and {sizes[d]}")
     outputs = []
     for core in after:
         if missing := [d for d in core if d not in sizes]:
@@ -394,6 +399,15 @@ def apply_gufunc(
     options = {"dtype": output_dtypes, "memory": memory, "timeout": timeout}
     made = _calls(_with_dates(func, dated), places, kwargs, inputs, outputs, several, options)
     return tuple(made) if several else made[0]
+
+
+#: Stands between the name of a core dimension and its number, where an array has it twice.
+AGAIN = "#"
+
+
+def _distinct(core: list[str]) -> list[str]:
+    """Core dimensions of which each has a name of its own, as in ``(n,n)->()`` of a determinant."""
+    return [d if d not in core[:k] else f"{d}{AGAIN}{core[:k].count(d)}" for k, d in enumerate(core)]
 
 
 def _otypes(dtypes: Any, n: int) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,16 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if ufunc is np.fabs and method == "__call__":
         # That of whole numbers is a float.
         inputs = tuple(x.astype(np.fabs(np.ones(1, x.dtype)).dtype) for x in inputs)
-    found = _function(name)
-    if ufunc is np.heaviside:
-        from ._composed import heaviside as found
+    from ._elements import UFUNCS, by_numpy
+
+    found = UFUNCS.get(ufunc.__name__) or _function(name)
+    if method == "outer" and len(inputs) == 2:
+        a, b = (x if isinstance(x, Array) else np.asarray(x) for x in inputs)
+        method, inputs = "__call__", (a[(..., *[None] * b.ndim)], b)
+    if method == "__call__" and found is None and not kwargs and ufunc.signature is None:
+        # What the engine lacks.
+        found = partial(by_numpy, ufunc, outputs=ufunc.nout)
+        return found(inputs) if dtype is None else found(inputs).astype(dtype)
     if method != "__call__" or found is None or kwargs:
         raise TypeError(f"chunkwise has no np.{ufunc.__name__}{'.' + method if method != '__call__' else ''} with these arguments{_ADVICE}")
     if not all(isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray, str)) for x in inputs):
@@ -96,14 +104,14 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if func.__module__.startswith("numpy"):
         if func.__name__ in ("allclose", "array_equal"):
             return _all_of(func.__name__, *args, **kwargs)
-        from . import _composed, _cumulative, _gradient, _rows, _windows
+        from . import _composed, _cumulative, _elements, _gradient, _products, _rows, _windows  # noqa: F401
 
         if func.__module__.startswith("numpy.fft"):
             from . import fft
 
             return getattr(fft, func.__name__)(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "norm" and v is None)})
-        if func is np.linalg.norm:
-            return _composed.norm(*args, **kwargs)
+        if "linalg" in func.__module__ and func.__name__ in _products.LINALG:
+            return _products.LINALG[func.__name__](*args, **kwargs)
         if func.__name__ in _composed.FUNCTIONS and "linalg" not in func.__module__:
             return _composed.FUNCTIONS[func.__name__](*args, **{k: v for k, v in kwargs.items() if v is not getattr(np, "_NoValue")})  # noqa: B009
         if func.__name__ in _rows.SORTED:
@@ -129,6 +137,11 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return rounded(*args, **kwargs)
     no_value = getattr(np, "_NoValue")  # noqa: B009
     kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
+    if func.__name__ in ("tril", "triu") and len(args) > 1:
+        kwargs["k"] = args[1]
+        args = args[:1]
+    if func.__name__ in _REDUCED and kwargs.keys() & {"where", "initial"}:
+        return _reduced_in_part(func.__name__, found, list(args), kwargs)
     return _shaped(func.__name__, found, list(args), kwargs)
 
 
@@ -150,6 +163,34 @@ _LINALG = ("matmul", "outer", "tensordot", "vecdot", "matrix_transpose")
 _REDUCED = frozenset(
     "sum prod mean var std min max amin amax any all count_nonzero argmin argmax nansum nanprod nanmean nanvar nanstd nanmin nanmax nanargmin nanargmax".split()
 )
+
+
+#: What takes the place of elements that a reduction leaves out.
+_NEUTRAL = {"sum": 0, "nansum": 0, "prod": 1, "nanprod": 1, "any": False, "all": True}
+#: How an initial value joins a result.
+_JOINED = {"sum": "add", "nansum": "add", "prod": "multiply", "nanprod": "multiply", "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
+
+
+def _reduced_in_part(name: str, found: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A reduction of the elements that ``where`` chooses, and of an ``initial`` value."""
+    where, initial, x = kwargs.pop("where", True), kwargs.pop("initial", None), args[0]
+    choose = _function("where")
+    if initial is not None and name not in _JOINED:
+        raise TypeError(f"chunkwise has no {name} with initial={_ADVICE}")
+    if where is not True:
+        if name in _NEUTRAL:
+            x = choose(where, x, _NEUTRAL[name])
+        elif name in _JOINED and initial is not None:
+            x = choose(where, x, initial)
+        elif name == "mean":
+            total = _shaped("sum", _function("sum"), [choose(where, x, 0), *args[1:]], dict(kwargs))
+            count = _shaped("sum", _function("sum"), [_function("broadcast_to")(where, x.shape), *args[1:]], dict(kwargs))
+            mean = _function("divide")(total, count)
+            return mean.astype(x.dtype) if x.dtype.kind in "fc" else mean
+        else:
+            raise TypeError(f"chunkwise has no {name} with where={_ADVICE}")
+    result = _shaped(name, found, [x, *args[1:]], kwargs)
+    return result if initial is None else _function(_JOINED[name])(result, initial)
 
 
 def _shaped(name: str, found: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

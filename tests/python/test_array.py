@@ -173,7 +173,7 @@ def test_functions_that_join_and_shape() -> None:
 
 def test_what_numpy_would_load_is_refused() -> None:
     a = cw.from_array(np.arange(6.0))
-    for call in [lambda: np.unique(a), lambda: np.nonzero(a), lambda: np.linalg.svd(a), lambda: np.linalg.pinv(a)]:
+    for call in [lambda: np.unique(a), lambda: np.nonzero(a), lambda: np.linalg.eig(a), lambda: np.argwhere(a)]:
         with pytest.raises(TypeError, match="compute"):
             call()
 

@@ -110,6 +110,90 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "irfft2": lambda a, f, i: np.fft.irfft2(f),
     "fftshift": lambda a, f, i: np.fft.fftshift(a),
     "ifftshift": lambda a, f, i: np.fft.ifftshift(a, axes=1),
+    "hsplit": lambda a, f, i: np.hsplit(a, [2])[1],
+    "vsplit": lambda a, f, i: np.vsplit(a, 3)[1],
+    "dsplit": lambda a, f, i: np.dsplit(a, 2)[0],
+    "block": lambda a, f, i: np.block([[a, f], [f, a]]),
+    "block of lines": lambda a, f, i: np.block([[a[0, 0], f[0, 1]], [f[0]] * 2]),
+    "rollaxis": lambda a, f, i: np.rollaxis(a, 2),
+    "rollaxis to": lambda a, f, i: np.rollaxis(a, 0, 3),
+    "diag": lambda a, f, i: np.diag(f[:, 0, 0]),
+    "diag above": lambda a, f, i: np.diag(i[:, 0, 0], 2),
+    "diag below": lambda a, f, i: np.diag(a[0, 0], -3),
+    "diag of a matrix": lambda a, f, i: np.diag(a[0], 1),
+    "diagflat": lambda a, f, i: np.diagflat(f[0, :2], 1),
+    "apply_over_axes": lambda a, f, i: np.apply_over_axes(np.sum, f, [0, -1]),
+    "apply_along_axis": lambda a, f, i: np.apply_along_axis(lambda v: v.max() - v[0], 1, f),
+    "apply_along_axis, of rows": lambda a, f, i: np.apply_along_axis(lambda v: np.array([v.min(), v.max()]), 0, f),
+    "ediff1d": lambda a, f, i: np.ediff1d(f, to_begin=0.0, to_end=[1.0, 2.0]),
+    "trapezoid": lambda a, f, i: np.trapezoid(f, axis=1),
+    "trapezoid of places": lambda a, f, i: np.trapezoid(f, np.array([0.0, 1, 3, 4, 9]), axis=1),
+    "trapezoid of steps": lambda a, f, i: np.trapezoid(i, dx=0.5),
+    "histogram2d": lambda a, f, i: np.histogram2d(np.ravel(f), np.ravel(i), bins=[4, 3], range=[(-2, 2), (-20, 20)])[0],
+    "histogram2d, density": lambda a, f, i: np.histogram2d(np.ravel(f), np.ravel(i), bins=5, density=True)[0],
+    "histogram2d, weights": lambda a, f, i: np.histogram2d(np.ravel(f), np.ravel(i), bins=[[-9.0, 0, 9], 4], weights=np.ravel(f))[0],
+    "correlate": lambda a, f, i: np.correlate(f[:, 0, 0], [1.0, 2.0, 4.0]),
+    "correlate, full": lambda a, f, i: np.correlate(f[:, 0, 0], [1.0, 2.0], "full"),
+    "deg2rad": lambda a, f, i: np.deg2rad(a),
+    "degrees": lambda a, f, i: np.degrees(i),
+    "fmax": lambda a, f, i: np.fmax(a, i),
+    "fmin of whole numbers": lambda a, f, i: np.fmin(i, 3),
+    "divmod": lambda a, f, i: np.divmod(i, 7)[1],
+    "float_power": lambda a, f, i: np.float_power(abs(i), 3),
+    "a ufunc that the engine lacks": lambda a, f, i: np.cbrt(f),
+    "one of two arrays": lambda a, f, i: np.gcd(i, i[0]),
+    "one with two results": lambda a, f, i: np.modf(f)[0],
+    "one with two dtypes": lambda a, f, i: np.frexp(f)[1],
+    "fmod": lambda a, f, i: np.fmod(f, 0.75),
+    "exp2": lambda a, f, i: np.exp2(i),
+    "outer sum": lambda a, f, i: np.add.outer(f[0, 0], i[:, 0, 0]),
+    "outer maximum": lambda a, f, i: np.maximum.outer(np.arange(3), i[0]),
+    "sinc": lambda a, f, i: np.sinc(i / 4),
+    "angle": lambda a, f, i: np.angle(f + 1j * i, deg=True),
+    "angle of floats": lambda a, f, i: np.angle(a),
+    "fix": lambda a, f, i: np.fix(f * 3),
+    "isreal": lambda a, f, i: np.isreal(f + 1j * (i > 0)),
+    "iscomplex": lambda a, f, i: np.iscomplex(f),
+    "polyval": lambda a, f, i: np.polyval([2.0, -1.0, 3.0], f),
+    "piecewise": lambda a, f, i: np.piecewise(f, [f < 0, f > 1], [lambda v: -v, 9.0, 2.0]),
+    "choose": lambda a, f, i: np.choose(abs(i) % 2, [f, i]),
+    "ravel_multi_index": lambda a, f, i: np.ravel_multi_index((abs(i), abs(i) // 2), (30, 40)),
+    "i0": lambda a, f, i: np.i0(f),
+    "dot of matrices": lambda a, f, i: np.dot(f[0], f[1].T),
+    "dot of stacks": lambda a, f, i: np.dot(f, f[0].T),
+    "dot of vectors": lambda a, f, i: np.dot(f[0, 0], i[0, 0]),
+    "dot with a number": lambda a, f, i: np.dot(f, 2.0),
+    "inner": lambda a, f, i: np.inner(f, f[0]),
+    "vdot": lambda a, f, i: np.vdot(f + 1j, f * 1j),
+    "kron": lambda a, f, i: np.kron(f[0], i[:2, 0]),
+    "kron of lines": lambda a, f, i: np.kron(f[0, 0], i[0]),
+    "norm 1 of matrices": lambda a, f, i: np.linalg.norm(f[0], 1),
+    "norm -inf of matrices": lambda a, f, i: np.linalg.norm(f, -np.inf, axis=(0, 2), keepdims=True),
+    "vector_norm": lambda a, f, i: np.linalg.vector_norm(f, axis=(0, 2), keepdims=True),
+    "matrix_norm": lambda a, f, i: np.linalg.matrix_norm(f),
+    "linalg.trace": lambda a, f, i: np.linalg.trace(f),
+    "linalg.diagonal": lambda a, f, i: np.linalg.diagonal(f, offset=1),
+    "inv": lambda a, f, i: np.linalg.inv(f[:, :4]),
+    "det": lambda a, f, i: np.linalg.det(f[:, 1:]),
+    "cholesky": lambda a, f, i: np.linalg.cholesky(np.eye(4) * 50 + np.matmul(f[:, :4], np.transpose(f[:, :4], (0, 2, 1)))),
+    "eigvalsh": lambda a, f, i: np.linalg.eigvalsh(np.matmul(f, np.transpose(f, (0, 2, 1)))),
+    "solve": lambda a, f, i: np.linalg.solve(f[0, :4], f[1, 0]),
+    "solve stacks": lambda a, f, i: np.linalg.solve(f[:, :4], f[:, 1:, :2]),
+    "pinv": lambda a, f, i: np.linalg.pinv(f),
+    "svdvals": lambda a, f, i: np.linalg.svdvals(f[0]),
+    "svd, wide": lambda a, f, i: np.linalg.svd(f[0].T, compute_uv=False),
+    "sum where": lambda a, f, i: np.sum(f, where=i > 0, axis=1),
+    "mean where": lambda a, f, i: np.mean(i, where=f > 0, axis=0),
+    "max where": lambda a, f, i: np.max(f, where=i > 0, initial=-9.0, axis=2),
+    "prod with a first value": lambda a, f, i: np.prod(f[0], axis=0, initial=2.0),
+    "min with a first value": lambda a, f, i: np.min(i, initial=-3, axis=0),
+    "any where": lambda a, f, i: np.any(f > 1, where=i > 3, axis=(0, 1)),
+    "triu": lambda a, f, i: np.triu(f, 1),
+    "method dot": lambda a, f, i: f[0].dot(f[1, 0]),
+    "method trace": lambda a, f, i: i.trace(1),
+    "method diagonal": lambda a, f, i: a.diagonal(0, 1, 2),
+    "method cumsum": lambda a, f, i: i.cumsum(axis=1),
+    "method cumprod": lambda a, f, i: f.cumprod(axis=0),
     "method ravel": lambda a, f, i: a.ravel(),
     "method flatten": lambda a, f, i: a.flatten(),
     "method swapaxes": lambda a, f, i: a.swapaxes(0, 1),
@@ -191,3 +275,31 @@ def test_assignment_by_a_mask() -> None:
         lazy[9] = 1
     with pytest.raises(NotImplementedError, match="one axis"):
         lazy[[0, 1], [0, 1]] = 1
+
+
+@pytest.mark.parametrize("shape", [(60, 7), (7, 60), (9, 9)])
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_singular_values(shape: tuple[int, int], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype == "c16" else 0)).astype(dtype)
+    lazy = cw.from_array(x, (13, 13))
+    eps = 100 * np.finfo(dtype).eps
+    u, s, vh = np.linalg.svd(lazy, full_matrices=False)
+    assert isinstance(u, cw.Array)
+    left, sizes, right = cw.compute(u, s, vh)
+    np.testing.assert_allclose(sizes, np.linalg.svd(x, compute_uv=False), rtol=eps, atol=eps)
+    np.testing.assert_allclose(left * sizes @ right, x, rtol=eps, atol=eps)
+    np.testing.assert_allclose(left.conj().T @ left, np.eye(min(shape)), atol=eps)
+    assert (left.dtype, sizes.dtype, right.dtype) == tuple(p.dtype for p in np.linalg.svd(x, full_matrices=False))
+    if shape[0] >= shape[1] and dtype != "c16":
+        q, r = cw.compute(*np.linalg.qr(lazy))
+        np.testing.assert_allclose(q @ r, x, rtol=eps, atol=eps)
+
+
+def test_a_core_dimension_may_occur_twice() -> None:
+    x = np.random.default_rng(2).normal(size=(4, 3, 3))
+    lazy = cw.from_array(x, (2, 3, 3))
+    np.testing.assert_allclose(cw.apply_gufunc(np.linalg.det, "(n,n)->()", lazy).compute(), np.linalg.det(x))
+    np.testing.assert_allclose(cw.apply_gufunc(lambda v: v[..., None] * np.eye(v.shape[-1]), "(n)->(n,n)", lazy[:, 0]).compute(), x[:, 0, :, None] * np.eye(3))
+    with pytest.raises(ValueError, match="lengths 2 and 3"):
+        cw.apply_gufunc(np.linalg.det, "(n,n)->()", lazy[:, :2])

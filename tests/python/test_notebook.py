@@ -68,6 +68,15 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_the_memory_that_is_allowed_includes_results(anomaly: cw.Array) -> None:
+    """A result of some megabytes takes a part of the budget, and is in the memory of the process, too."""
+    found: list[dict[str, Any]] = []
+    slow = cw.map_blocks(lambda block: (time.sleep(0.3), block)[1], cw.random((1500, 1000), chunks=(500, 1000)), dtype="f8")
+    with cw.watch(found.append):
+        slow.compute()
+    assert {e["allowed_mem"] for e in found if e["event"] == "progress"} == {500_000_000}
+
+
 def events(tasks: int = 4) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"event": "run_started", "id": "x", "stages": [{"name": "mean", "tasks": tasks, "done": 0}]}]
     for i in range(tasks):

@@ -6,7 +6,7 @@ use crate::errors::Failure;
 use crate::function::Calls;
 use crate::memory::{Held, fresh};
 use crate::runtime::Runtime;
-use chunkwise::executor::{Choice, Event, RunOptions};
+use chunkwise::executor::{Choice, Event, Progress, RunOptions};
 use chunkwise::plan::Plan;
 use chunkwise::results::{read_whole, stored_bytes};
 use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
@@ -147,8 +147,13 @@ impl Settings {
             let handle = scope.spawn(move || {
                 let send: Sender<Event> = send;
                 let mut events = |e: &Event| {
+                    let event = match e.clone() {
+                        // The plan counts what is held here besides; so does the memory of this process.
+                        Event::Progress(p) if self.in_process() => Event::Progress(Progress { allowed_mem: self.allowed_mem, ..p }),
+                        other => other,
+                    };
                     if wanted {
-                        let _ = send.send(e.clone());
+                        let _ = send.send(event);
                     }
                 };
                 runtime.run_on(&self.executor, plan, None, options, cancelled, &mut events)
