@@ -3,13 +3,16 @@
 ``pip install ./python`` and ``pip wheel ./python`` come here. Maturin builds the extension and puts into the wheel what is in
 ``chunkwise.data/scripts``, so the command is built into that folder first. It is the same program that Cargo installs.
 
-``pip wheel ./python -C features=full`` builds everything that releases have, with the clients of AWS and Kubernetes.
+``pip wheel ./python -C features=full`` builds everything that releases have, with the clients of AWS and Kubernetes. ``-C manylinux=2_28`` builds a wheel for
+Linux with that glibc and later ones, whatever this machine has. Zig links it, which pip installs for the build.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import maturin
-from maturin import build_sdist, get_requires_for_build_editable, get_requires_for_build_sdist, get_requires_for_build_wheel
+from maturin import build_sdist, get_requires_for_build_editable, get_requires_for_build_sdist
 
 __all__ = [
     "build_editable",
@@ -34,6 +37,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCRIPTS = HERE / "chunkwise.data" / "scripts"
 
+#: What Rust calls Linux with glibc on this processor.
+TARGET = f"{platform.machine()}-unknown-linux-gnu"
+
 Settings = dict[str, Any] | None
 
 
@@ -44,7 +50,22 @@ def _features(settings: Settings) -> list[str]:
     return [name for word in words for name in word.replace(",", " ").split()]
 
 
-def _command(features: list[str]) -> None:
+def _manylinux(settings: Settings) -> str | None:
+    """The oldest glibc that the wheel is for, such as ``2.28``."""
+    given = (settings or {}).get("manylinux")
+    if given is None:
+        return None
+    if sys.platform != "linux" or not re.fullmatch(r"2[._]\d+", str(given)):
+        raise SystemExit(f"manylinux={given}: on Linux, give the oldest version of glibc that the wheel is for, such as manylinux=2_28")
+    return str(given).replace("_", ".")
+
+
+def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
+    found: list[str] = maturin.get_requires_for_build_wheel(config_settings)
+    return [*found, "ziglang", "cargo-zigbuild"] if _manylinux(config_settings) else found
+
+
+def _command(features: list[str], glibc: str | None = None) -> None:
     """Builds the command into the folder of scripts."""
     shutil.rmtree(SCRIPTS.parent, ignore_errors=True)
     SCRIPTS.mkdir(parents=True)
@@ -56,7 +77,9 @@ def _command(features: list[str]) -> None:
         )
         return
     name = "chunkwise.exe" if os.name == "nt" else "chunkwise"
-    build = ["cargo", "build", "--release", "--locked", "--package", "chunkwise-cli", "--bin", "chunkwise"]
+    build = ["cargo", "zigbuild" if glibc else "build", "--release", "--locked", "--package", "chunkwise-cli", "--bin", "chunkwise"]
+    if glibc:
+        build += ["--target", f"{TARGET}.{glibc}"]
     if features:
         build += ["--features", ",".join(features)]
     try:
@@ -80,14 +103,16 @@ def _executable(messages: str) -> str:
 
 def _maturin(settings: Settings, features: list[str]) -> dict[str, Any]:
     """The settings for maturin."""
-    rest = {k: v for k, v in (settings or {}).items() if k != "features"}
+    rest = {k: v for k, v in (settings or {}).items() if k not in ("features", "manylinux")}
     own = str(rest.pop("build-args", os.environ.get("MATURIN_PEP517_ARGS", "")))
-    return {**rest, "build-args": " ".join([own, "--locked", *(["--features", ",".join(features)] if features else [])]).strip()}
+    glibc = _manylinux(settings)
+    named = ["--zig", "--target", TARGET, "--compatibility", f"manylinux_{glibc.replace('.', '_')}"] if glibc else []
+    return {**rest, "build-args": " ".join([own, "--locked", *named, *(["--features", ",".join(features)] if features else [])]).strip()}
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     features = _features(config_settings)
-    _command(features)
+    _command(features, _manylinux(config_settings))
     return str(maturin.build_wheel(wheel_directory, _maturin(config_settings, features), metadata_directory))
 
 

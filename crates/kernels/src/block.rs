@@ -3,6 +3,7 @@
 //! Blocks share their buffer (`ArcArray`), so that slicing, transposing and broadcasting are views and copy nothing.
 
 use crate::KernelError;
+use bytes::Bytes;
 use chunkwise_types::{DType, Region, Scalar};
 use ndarray::{ArcArray, IxDyn, SliceInfoElem};
 use num_complex::{Complex32, Complex64};
@@ -259,6 +260,55 @@ impl Block {
             Some(unsafe { std::slice::from_raw_parts(s.as_ptr().cast::<u8>(), std::mem::size_of_val(s)) })
         }
         with_block!(self, a => go(a))
+    }
+
+    /// The same elements, if their buffer has no other user, and then in one that holds nothing else; otherwise the block comes back as the error.
+    ///
+    /// # Errors
+    /// The block, where it is not contiguous or others have views of its buffer.
+    ///
+    /// ```
+    /// use chunkwise_kernels::Block;
+    /// use chunkwise_types::{DType, Region};
+    /// let block = Block::zeros(DType::Int16, &[4, 3]);
+    /// let view = block.slice(&Region::new(&[1, 0], &[2, 3]));
+    /// // The block and the view share a buffer, until one of them is gone.
+    /// let view = view.sole().expect_err("the block is still there");
+    /// drop(block);
+    /// assert_eq!(view.sole().expect("the last one").bytes(), 12);
+    /// ```
+    pub fn sole(self) -> Result<Block, Block> {
+        fn go<T: BlockElement>(a: ArcArray<T, IxDyn>) -> Result<Block, Block> {
+            if !a.is_standard_layout() {
+                return Err(T::wrap(a));
+            }
+            let (shape, n) = (a.raw_dim(), a.len());
+            let (data, offset) = a.try_into_owned_nocopy().map_err(T::wrap)?.into_raw_vec_and_offset();
+            let from = offset.unwrap_or(0);
+            let data = if data.len() == n { data } else { data[from..from + n].to_vec() };
+            Ok(T::wrap(ArcArray::from_shape_vec(shape.clone(), data).unwrap_or_else(|_| ArcArray::from_elem(shape, T::default()))))
+        }
+        with_block!(self, a => go(a))
+    }
+
+    /// The bytes of [`Block::as_bytes`], which keep the buffer of the block; nothing is copied.
+    ///
+    /// ```
+    /// use chunkwise_kernels::Block;
+    /// use chunkwise_types::DType;
+    /// let block = Block::zeros(DType::Int16, &[2, 3]);
+    /// let bytes = block.shared_bytes().expect("it is contiguous");
+    /// assert_eq!(block.as_bytes().map(<[u8]>::as_ptr), Some(bytes.as_ptr()));
+    /// ```
+    pub fn shared_bytes(&self) -> Option<Bytes> {
+        struct Held(Block);
+        impl AsRef<[u8]> for Held {
+            fn as_ref(&self) -> &[u8] {
+                self.0.as_bytes().unwrap_or_default()
+            }
+        }
+        self.as_bytes()?;
+        Some(Bytes::from_owner(Held(self.clone())))
     }
 
     /// A contiguous block whose bytes `fill` writes; nothing is copied afterwards.

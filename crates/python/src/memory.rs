@@ -4,7 +4,8 @@ use crate::array::Lazy;
 use crate::errors::Failure;
 use crate::function::Called;
 use crate::runtime::Runtime;
-use chunkwise::storage::{ArrayIo, CodecChoice, Elements, Location, NewArray, Stores, new_meta, publish_array};
+use chunkwise::kernels::Block;
+use chunkwise::storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Owner, Stores, new_meta, publish_array};
 use chunkwise::types::{MAX_RANK, Region, Scalar};
 use chunkwise::{DType, Error};
 use pyo3::buffer::PyBuffer;
@@ -77,13 +78,39 @@ pub fn held(
         let meta = new_meta(&new)?;
         let io = ArrayIo::new(stores, &location, &meta)?;
         if bytes > 0 {
-            for index in Region::full(&meta.grid.counts()).indices() {
-                let start = meta.grid.region(&index).start;
-                io.write_chunk(&index, Elements { data: values, shape: &shape, start: &start })?;
-            }
+            let indices: Vec<Vec<u64>> = Region::full(&meta.grid.counts()).indices().collect();
+            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(indices.len());
+            let copy = |indices: &[Vec<u64>]| indices.iter().try_for_each(|index| held_chunk(&io, &meta, index, (values, &shape)));
+            let copy = &copy;
+            std::thread::scope(|scope| {
+                let each = indices.chunks(indices.len().div_ceil(threads));
+                let started: Vec<_> = each.map(|indices| scope.spawn(move || copy(indices))).collect();
+                started.into_iter().try_for_each(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })?;
         }
         publish_array(stores, &location, &meta)?;
         runtime.engine().array(location.as_str(), None)
     });
     Ok(Lazy::new(made.map_err(Failure::from)?, vec![Arc::new(Held::Values(held))]))
+}
+
+/// Stores a chunk of values: as a block that is read where it is, if the array is in memory.
+fn held_chunk(io: &ArrayIo, meta: &ArrayMeta, index: &[u64], (values, shape): (&[u8], &[u64])) -> Result<(), Error> {
+    let region = meta.grid.region(index);
+    let elements = Elements { data: values, shape, start: &region.start };
+    if io.shares() && region.shape[..] == meta.grid.stored_shape()[..] {
+        let made = Block::from_bytes_with(meta.dtype, &region.shape, |out| {
+            elements.copy(&region.shape, out, meta.dtype.size() as usize);
+            Ok::<(), Error>(())
+        });
+        let block = made?;
+        if let Some(data) = block.shared_bytes() {
+            let owner: Owner = Arc::new(block);
+            if io.put_shared(index, &data, &owner)?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+    io.write_chunk(index, elements)?;
+    Ok(())
 }

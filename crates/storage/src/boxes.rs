@@ -20,6 +20,17 @@ impl<'a> Elements<'a> {
         Elements { data, shape, start: &ORIGIN[..shape.len()] }
     }
 
+    /// Copies a region of this shape into `out`, in C order.
+    ///
+    /// # Panics
+    /// If the region is not inside the buffer, or `out` has another size.
+    pub fn copy(&self, shape: &[u64], out: &mut [u8], item: usize) {
+        let _ = runs(shape, item, (self.shape, self.start), (shape, &vec![0; shape.len()]), |from, to, n| {
+            out[to..to + n].copy_from_slice(&self.data[from..from + n]);
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+
     /// True if the buffer has the size of its shape and the region lies in it.
     pub(crate) fn holds(&self, shape: &[u64], item: u64) -> bool {
         self.shape.len() == shape.len()

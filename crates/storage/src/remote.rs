@@ -4,6 +4,7 @@ use crate::Location;
 use crate::aws_profile;
 use crate::client::Connector;
 use crate::input::Stamp;
+use crate::shared::Owners;
 use crate::trust::{self, Trust, is_true};
 use bytes::Bytes;
 use chunkwise_types::StoreOptions;
@@ -44,6 +45,7 @@ pub(crate) struct Remote {
     pub endpoint: Option<String>,
     pub bucket: String,
     pub scheme: String,
+    pub owners: Owners,
 }
 
 /// The result of a request for an object.
@@ -351,6 +353,7 @@ impl Remote {
             endpoint,
             bucket: bucket.into(),
             scheme: scheme.into(),
+            owners: Owners::default(),
         })
     }
 
@@ -365,6 +368,7 @@ impl Remote {
             endpoint: None,
             bucket: bucket.into(),
             scheme: scheme.into(),
+            owners: Owners::default(),
         }
     }
 

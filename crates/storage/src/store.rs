@@ -6,6 +6,7 @@ use crate::input::{self, InputWatch, Stamp};
 use crate::object::Object;
 use crate::references::References;
 use crate::remote::{self, Fetched, Remote};
+use crate::shared::Owner;
 use crate::{Location, MemoryTier, StorageError, Stores, local};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -114,6 +115,26 @@ impl Store {
     /// True for a folder on this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.location.local_path().is_some()
+    }
+
+    /// True for an array of this process, at a URL of `memory:`, and nothing else.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.remote.scheme == "memory" && self.memory.is_none()
+    }
+
+    /// Writes an object in memory without a copy; see [`crate::shared`].
+    pub(crate) fn put_shared(&self, key: &str, data: Bytes, owner: Owner) -> Result<(), StorageError> {
+        let path = self.key(key)?;
+        self.count(Count::Puts, 1);
+        self.count(Count::BytesWritten, data.len() as u64);
+        self.wait("write", key, self.remote.put(&path, data.clone()))?;
+        self.remote.owners.put(path.as_ref(), data, owner);
+        Ok(())
+    }
+
+    /// The owner of the bytes of an object in memory.
+    pub(crate) fn owner(&self, key: &str, data: &Bytes) -> Option<Owner> {
+        self.remote.owners.of(self.key(key).ok()?.as_ref(), data)
     }
 
     /// The file of a key, if this is the local filesystem.
@@ -264,6 +285,9 @@ impl Store {
         if let Some(data) = self.held(key) {
             return Ok(Some(Object::Memory(data)));
         }
+        if self.is_in_memory() {
+            return Ok(self.get_at_most(key, u64::MAX)?.map(Object::Memory));
+        }
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         self.count(Count::Gets, 1);
         if let Some(references) = &self.references {
@@ -339,6 +363,7 @@ impl Store {
         if let Some(file) = self.file(key) {
             return local::write(&file, &data).map_err(|e| StorageError::of_io("write", self.url(key), &e));
         }
+        self.remote.owners.forget(path.as_ref());
         let data = Bytes::from(data.into_owned());
         let sent = self.wait("write", key, self.remote.put(&path, data))?;
         self.count(Count::Puts, sent.requests - 1);
@@ -458,6 +483,7 @@ impl Store {
         if let Some(file) = self.file(key) {
             return local::remove(&file).map_err(|e| StorageError::of_io("delete", self.url(key), &e));
         }
+        self.remote.owners.forget(path.as_ref());
         match self.wait("delete", key, self.remote.store.delete(&path)) {
             Err(StorageError::NotFound { .. }) => Ok(()),
             other => other,
@@ -490,6 +516,7 @@ impl Store {
         if let Some(folder) = self.file(key) {
             return local::remove_all(&folder).map_err(|e| StorageError::of_io("delete", self.url(key), &e));
         }
+        self.remote.owners.forget(path.as_ref());
         self.wait("delete", key, async {
             let found = self.remote.store.list(Some(&path)).map_ok(|m| m.location).boxed();
             self.remote.store.delete_stream(found).try_fold(0u64, |n, _| async move { Ok(n + 1) }).await

@@ -5,7 +5,9 @@ use crate::chunks::ArrayIo;
 use crate::folder::Folder;
 use crate::pending::Pending;
 use crate::remote::Sent;
+use crate::shared::Owner;
 use crate::{ChunkWritten, StorageError};
+use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// Chunks that are being written, within a budget of encoded bytes. A value `T` belongs to each chunk and is returned when the chunk is
@@ -102,6 +104,24 @@ impl<T: Clone> Uploads<T> {
             }
         }
         Ok(tag)
+    }
+
+    /// Stores a chunk without a copy, if it can be; see [`ArrayIo::put_shared`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn share(
+        &mut self,
+        io: &ArrayIo,
+        index: &[u64],
+        (data, owner): (&Bytes, &Owner),
+        tag: impl FnOnce(&ChunkWritten) -> T,
+    ) -> Result<Option<T>, StorageError> {
+        let Some(written) = io.put_shared(index, data, owner)? else { return Ok(None) };
+        let tag = tag(&written);
+        self.puts += 1;
+        self.done.push((tag.clone(), None));
+        Ok(Some(tag))
     }
 
     fn wait(&mut self) -> Result<(), StorageError> {

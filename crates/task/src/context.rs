@@ -1,13 +1,13 @@
 //! A plan with its arrays opened.
 
 use crate::TaskError;
-use chunkwise_kernels::{Bound, Functions};
+use chunkwise_kernels::{Block, Bound, Functions};
 use chunkwise_plan::{ArrayRole, Codec, CodecMetadata, Encoding, Order, Plan, PlanArray, ShardEnd};
 use chunkwise_storage::{
-    ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, StorageError, Stores, V2Form, at_once, new_meta_as,
-    open_array, publish_array,
+    ArrayIo, ArrayMeta, CodecChoice, Form, InputWatch, Location, MemoryTier, NewArray, ReadStats, StorageError, Stores, V2Form, at_once,
+    new_meta_as, open_array, publish_array,
 };
-use chunkwise_types::Scalar;
+use chunkwise_types::{Region, Scalar};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -201,6 +201,15 @@ impl TaskContext {
     /// The chunks of an array of the plan.
     pub fn array(&self, name: &str) -> &ArrayIo {
         &self.opened(name).io
+    }
+
+    /// A region of an array, if that is in memory and in one chunk: a view of what the chunk was stored from.
+    pub(crate) fn in_place(&self, name: &str, region: &Region) -> Result<Option<(Block, ReadStats)>, StorageError> {
+        let Some((chunk, owner)) = self.array(name).shared(region)? else { return Ok(None) };
+        let Some(block) = owner.downcast_ref::<Block>() else { return Ok(None) };
+        let part = block.slice(&region.relative_to(&chunk));
+        let stats = ReadStats { bytes_read: part.bytes(), chunks: 1, gets: 1, heads: 0 };
+        Ok(Some((part, stats)))
     }
 
     /// Where an array of the plan is.

@@ -193,14 +193,20 @@ impl Run<'_> {
             for region in &demands[k] {
                 self.check()?;
                 let mut read = ReadStats::default();
-                let block = Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
-                    read = match self.readers.get_mut(&k) {
-                        Some(reader) => reader.read_region(region, bytes)?,
-                        None => crate::read::read_region(self.ctx, name, region, bytes)?,
-                    };
-                    Ok(())
-                })
-                .map_err(storage(self.stage, self.task))?;
+                let block = match self.ctx.in_place(name, region).map_err(storage(self.stage, self.task))? {
+                    Some((block, stats)) => {
+                        read = stats;
+                        block
+                    }
+                    None => Block::refilled(freed.pop().map(|p| p.block), step.ty.dtype, &region.shape, |bytes| {
+                        read = match self.readers.get_mut(&k) {
+                            Some(reader) => reader.read_region(region, bytes)?,
+                            None => crate::read::read_region(self.ctx, name, region, bytes)?,
+                        };
+                        Ok(())
+                    })
+                    .map_err(storage(self.stage, self.task))?,
+                };
                 self.count(read);
                 loaded += block.bytes();
                 known[k].push(Part { region: region.clone(), block });

@@ -4,9 +4,10 @@ use super::Run;
 use crate::TaskError;
 use chunkwise_kernels::Block;
 use chunkwise_plan::{Stage, StageOutput, WrittenChunk, memory};
-use chunkwise_storage::{ChunkWritten, Elements, Moment};
+use chunkwise_storage::{ChunkWritten, Elements, Moment, Owner};
 use chunkwise_types::{AxisChunks, ChunkGrid, Region, volume};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Chunks that are reported together, if they are written within a time: every report wakes the executor, and what is not reported when the
@@ -99,6 +100,11 @@ impl Run<'_> {
         for ((output, region), block) in stage.outputs.iter().zip(regions).zip(blocks) {
             let grid = &self.ctx.plan.arrays[&output.array].grid;
             let touched = grid.touched(region);
+            let shares = self.ctx.array(&output.array).shares();
+            let (block, sole) = match shares {
+                true => block.sole().map_or_else(|block| (block, false), |block| (block, true)),
+                false => (block, false),
+            };
             let mut gathered = VecDeque::new();
             for index in touched.indices() {
                 self.check()?;
@@ -113,17 +119,42 @@ impl Run<'_> {
                 }
                 let chunk = grid.region(&index);
                 let inside = chunk.relative_to(region);
-                let done = match (&own, block.as_bytes()) {
-                    (Some(own), _) => self.put(output, &touched, &index, Elements::whole(own, &chunk.shape)),
-                    (None, Some(data)) => self.put(output, &touched, &index, Elements { data, shape: &region.shape, start: &inside.start }),
-                    (None, None) => {
-                        let piece = block.slice(&inside).contiguous();
+                // A view keeps all of its buffer, so it is copied.
+                let piece = match block.as_bytes() {
+                    None => Some(block.slice(&inside).contiguous()),
+                    Some(_) => sole.then(|| block.slice(&inside)),
+                };
+                if shares
+                    && let Some(piece) = &piece
+                    && let Some(done) = self.share(output, &index, piece)?
+                {
+                    written.push(done);
+                    continue;
+                }
+                let done = match (&own, block.as_bytes(), &piece) {
+                    (Some(own), ..) => self.put(output, &touched, &index, Elements::whole(own, &chunk.shape)),
+                    (None, None, Some(piece)) => {
                         self.put(output, &touched, &index, Elements::whole(piece.as_bytes().unwrap_or_default(), &chunk.shape))
+                    }
+                    (None, data, _) => {
+                        let elements = Elements { data: data.unwrap_or_default(), shape: &region.shape, start: &inside.start };
+                        self.put(output, &touched, &index, elements)
                     }
                 };
                 written.push(done?);
             }
         }
+        Ok(written)
+    }
+
+    /// Stores a chunk in memory without a copy, if it can be.
+    fn share(&mut self, output: &StageOutput, index: &[u64], block: &Block) -> Result<Option<WrittenChunk>, TaskError> {
+        let Some(data) = block.shared_bytes() else { return Ok(None) };
+        let owner: Owner = Arc::new(block.clone());
+        let report = |done: &ChunkWritten| reported(output, index, done);
+        let written = self.uploads.share(self.ctx.array(&output.array), index, (&data, &owner), report).map_err(self.storage())?;
+        let stored = self.uploads.written().map_err(self.storage())?;
+        self.told.stored(stored);
         Ok(written)
     }
 
@@ -144,13 +175,7 @@ impl Run<'_> {
         if folder && index[last] == 0 {
             self.uploads.begin(self.ctx.array(&output.array), index).map_err(self.storage())?;
         }
-        let report = |done: &ChunkWritten| WrittenChunk {
-            array: output.array.clone(),
-            chunk: index.to_vec(),
-            bytes: done.bytes,
-            xxh3: format!("{:016x}", done.xxh3),
-            etag: None,
-        };
+        let report = |done: &ChunkWritten| reported(output, index, done);
         let written = self.uploads.send(self.ctx.array(&output.array), index, elements, report).map_err(self.storage())?;
         if folder && index[last] + 1 == row {
             self.uploads.end().map_err(self.storage())?;
@@ -162,6 +187,10 @@ impl Run<'_> {
         }
         Ok(written)
     }
+}
+
+fn reported(output: &StageOutput, index: &[u64], done: &ChunkWritten) -> WrittenChunk {
+    WrittenChunk { array: output.array.clone(), chunk: index.to_vec(), bytes: done.bytes, xxh3: format!("{:016x}", done.xxh3), etag: None }
 }
 
 /// Copies of the chunk at `index` and of some after it in its row, where their runs in the block of a region are short: one chunk after the
