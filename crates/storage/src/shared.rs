@@ -111,12 +111,12 @@ mod tests {
             written,
             io.write_chunk(&[0, 0], Elements::whole(&data, &[2, 3])).map(|w| ChunkWritten { key: written.key.clone(), ..w }).unwrap()
         );
-        let found = |start: [u64; 2], shape: [u64; 2]| io.shared(&Region::new(&start, &shape)).unwrap().map(|(region, _)| region);
-        assert_eq!(found([3, 1], [1, 2]), Some(Region::new(&[2, 0], &[2, 3])));
+        let found = |start: [u64; 2], shape: [u64; 2]| io.shared(&Region::new(start, shape)).unwrap().map(|(region, _)| region);
+        assert_eq!(found([3, 1], [1, 2]), Some(Region::new([2, 0], [2, 3])));
         // In two chunks, in one without an owner, and nothing.
         assert_eq!((found([1, 0], [2, 1]), found([0, 0], [1, 1]), found([2, 0], [0, 1])), (None, None, None));
         let mut out = [0; 12];
-        io.read_region(&Region::new(&[0, 0], &[4, 3]), &mut out).unwrap();
+        io.read_region(&Region::new([0, 0], [4, 3]), &mut out).unwrap();
         assert_eq!(out, [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
         io.write_chunk(&[1, 0], Elements::whole(&data, &[2, 3])).unwrap();
         assert_eq!(found([3, 1], [1, 2]), None);
