@@ -18,9 +18,14 @@ from ._namespace import call
 FEW_BINS = 32
 
 
+def _operand(x: Any) -> Any:
+    """A number of Python, which takes the dtype of the array that it meets, or an array."""
+    return x if isinstance(x, (Array, bool, int, float, complex)) else np.asarray(x)
+
+
 def by_numpy(function: Callable[..., Any], inputs: Any, outputs: int = 1, **kwargs: Any) -> Any:
     """What a function of elements makes of arrays that are broadcast. It runs in processes, as functions of users do."""
-    arrays = [x if isinstance(x, Array) else np.asarray(x) for x in inputs]
+    arrays = [_operand(x) for x in inputs]
     signature = ",".join(["()"] * len(arrays)) + "->" + ",".join(["()"] * outputs)
     return apply_gufunc(function, signature, *arrays, **kwargs)
 
@@ -132,11 +137,10 @@ def _floating(x: Any) -> Array:
 
 def _without_nan(name: str) -> Callable[[Any, Any], Array]:
     def chosen(x: Any, y: Any) -> Array:
-        x, y = lazy(x), lazy(y)
-        if not {x.dtype.kind, y.dtype.kind} & set("fc"):
+        dtype = np.result_type(*(getattr(v, "dtype", v) for v in (_operand(x), _operand(y))))
+        if dtype.kind not in "fc":
             return call(name, x, y)
-        dtype = np.result_type(x.dtype, y.dtype)
-        x, y = x.astype(dtype), y.astype(dtype)
+        x, y = lazy(x).astype(dtype), lazy(y).astype(dtype)
         return call("where", call("isnan", x), y, call("where", call("isnan", y), x, call(name, x, y)))
 
     return chosen

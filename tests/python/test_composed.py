@@ -277,6 +277,18 @@ def test_assignment_by_a_mask() -> None:
         lazy[[0, 1], [0, 1]] = 1
 
 
+@pytest.mark.parametrize("ufunc", [np.fmod, np.fmax, np.fmin, np.heaviside, np.float_power, np.logaddexp2, np.copysign, np.divmod], ids=lambda u: u.__name__)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_a_number_takes_the_dtype_of_the_array(ufunc: Any, dtype: str) -> None:
+    x = (FULL * 3).astype(dtype)
+    lazy = cw.from_array(x, (4, 2, 3))
+    for other in (2, 0.5, np.float32(0.5), x[0, 0]):
+        found, expected = ufunc(lazy, other), ufunc(x, other)
+        for one, wanted in zip(found if isinstance(found, tuple) else [found], expected if isinstance(expected, tuple) else [expected]):
+            assert one.dtype == wanted.dtype
+            np.testing.assert_allclose(one.compute(), wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [(60, 7), (7, 60), (9, 9)])
 @pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
 def test_singular_values(shape: tuple[int, int], dtype: str) -> None:
