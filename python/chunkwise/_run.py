@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
@@ -74,7 +75,32 @@ def _written(value: Any) -> Any:
     for way in ("to_dict", "get_config"):
         if callable(config := getattr(value, way, None)):
             return _written(config())
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise TypeError(f"{value!r} says nothing of how an array is encoded: give names, numbers, lists, mappings, or codecs of zarr-python")
     return value
+
+
+def _shards(array: Array, given: Any, chunks: list[int]) -> list[int]:
+    """The shape of a shard, which holds whole chunks and may be larger than the array. ``-1`` and ``None`` are whole axes."""
+    if isinstance(given, Mapping):
+        axes = {array._axis(d): n for d, n in given.items()}
+        given = [axes.get(i, c) for i, c in enumerate(chunks)]
+    each = list(given) if isinstance(given, (list, tuple)) else [given] * array.ndim
+    whole = [-(-max(n, 1) // c) * c for n, c in zip(array.shape, chunks)]
+    return [w if n is None or n == -1 else operator.index(n) for n, w in zip(each, whole)] if len(each) == array.ndim else each
+
+
+def _compressed(how: dict[str, Any]) -> dict[str, Any]:
+    """With ``compressors``, as zarr-python and xarray call them, in the words of the metadata."""
+    given = how.pop("compressors", "auto")
+    if isinstance(given, str) and given == "auto":
+        return how
+    codecs = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if how.get("zarr_format", 3) == 2:
+        if len(codecs) > 1:
+            raise ValueError("an array of Zarr v2 has one compressor")
+        return {**how, "compressor": codecs[0] if codecs else None}
+    return {**how, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, *codecs]}
 
 
 def _output(array: Array, url: Any, encoding: Mapping[str, Any] | None = None) -> tuple[Any, str, str, str]:
@@ -95,12 +121,15 @@ def to_zarr(
 ) -> dict[str, Any]:
     """Computes an array into a new Zarr array, with the coordinates of its dimensions beside it. Returns the run in numbers.
 
-    ``encoding`` has what an output of a pipeline file may say: ``codec`` (``"zstd"``, ``"gzip"``, ``"blosc"``, ``"none"``), or ``codecs`` in the words of Zarr or as codecs of
-    zarr-python, ``fill_value``, ``dtype``, ``zarr_format`` (2 or 3), and ``scale_factor``, ``add_offset`` and ``_FillValue`` to pack values.
+    ``shards`` is the shape of a shard, which holds whole chunks. ``encoding`` has what an output of a pipeline file may say: ``codec`` (``"zstd"``, ``"gzip"``, ``"blosc"``,
+    ``"none"``), or ``codecs`` in the words of Zarr, or ``compressors`` as zarr-python takes them; ``fill_value``, ``dtype``, ``zarr_format`` (2 or 3), and ``scale_factor``, ``add_offset`` and ``_FillValue`` to pack values.
     A run that was stopped goes on with ``resume=True``.
     """
-    how = dict(encoding or {})
-    how |= {key: _lengths(array, given) for key, given in (("chunks", chunks), ("shards", shards)) if given is not None}
+    how = _compressed(dict(encoding or {}))
+    if chunks is not None:
+        how["chunks"] = _lengths(array, chunks)
+    if shards is not None:
+        how["shards"] = _shards(array, shards, how.get("chunks") or _lengths(array, array.chunks))
     return _write([_output(array, url, how)], overwrite, resume, spec)
 
 

@@ -37,6 +37,27 @@ def test_codecs_shards_and_fill_values(codec: Any) -> None:
     assert "zstd" in Path("out.zarr/zarr.json").read_text()
 
 
+def test_shards_may_be_larger_than_the_array() -> None:
+    for shards, wanted in (((16, 8), (16, 8)), (-1, (12, 8)), ({0: 8}, (8, 4)), ((None, 4), (12, 4))):
+        found = stored(VALUES, chunks=(4, 4), shards=shards)
+        assert (found.chunks, found.shards) == ((4, 4), wanted)
+        np.testing.assert_array_equal(found[...], VALUES)
+
+
+def test_compressors_as_zarr_python_takes_them() -> None:
+    from numcodecs import Zstd
+
+    for given in ([zarr.codecs.ZstdCodec(level=2)], zarr.codecs.ZstdCodec(level=2)):
+        found = stored(VALUES, {"compressors": given})
+        assert [c.to_dict()["name"] for c in found.compressors] == ["zstd"]
+        np.testing.assert_array_equal(found[...], VALUES)
+    assert stored(VALUES, {"compressors": None}).compressors == ()
+    assert stored(VALUES, {"compressors": "auto"}).compressors
+    assert stored(VALUES, {"zarr_format": 2, "compressors": [Zstd(1)]}).compressors[0].codec_id == "zstd"
+    with pytest.raises(ValueError, match="one compressor"):
+        stored(VALUES, {"zarr_format": 2, "compressors": [Zstd(1), Zstd(1)]})
+
+
 def test_zarr_format_2() -> None:
     from numcodecs import Zlib
 
@@ -60,6 +81,7 @@ def test_values_are_packed() -> None:
         ({"dtypes": "f4"}, "dtype"),
         ({"dtype": "int8"}, "convert it with astype"),
         ({"fill_value": "x"}, "fill"),
+        ({"shards": [9, 7]}, "multiple of the chunk"),
         ({"zarr_format": 2, "codecs": []}, "compressor"),
         ({"array": "x"}, "property of the array"),
         ({"dtype": "float16"}, "float64"),
@@ -69,6 +91,11 @@ def test_what_cannot_be_encoded_is_refused(encoding: dict[str, Any], said: str) 
     with pytest.raises(ValueError, match=said):
         stored(VALUES, encoding)
     assert not Path("out.zarr").exists()
+
+
+def test_what_says_nothing_of_an_encoding() -> None:
+    with pytest.raises(TypeError, match="says nothing"):
+        stored(VALUES, {"fill_value": object()})
 
 
 HALVES = st.lists(st.floats(width=16), min_size=1, max_size=40).map(lambda v: np.array(v, np.float16))
