@@ -16,6 +16,7 @@ from ._errors import ComputeError, MemoryLimitError
 from ._functions import apply_gufunc, blockwise, map_blocks, map_overlap, reduction
 from ._gradient import gradient
 from ._groups import groupby_reduction
+from ._names import NAMES
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._plans import visualize
 from ._progress import ProgressBar
@@ -48,6 +49,7 @@ globals().update(_namespace.FUNCTIONS)
 globals().update({_name: getattr(_api, _name) for _name in _OTHERS})
 globals().update({_name: getattr(_standard, _name) for _name in _STANDARD})
 globals().update({_name: getattr(_cumulative, _name) for _name in _CUMULATIVE})
+globals().update({_name: _value for _name, _value in NAMES.items() if _name not in globals()})
 globals().update(bool=bool_, prod=_api.prod_, concatenate=_api.concat)
 
 __all__ = [_name for _name in globals() if not _name.startswith("_")]

@@ -254,6 +254,13 @@ class Array(Operators):
         return BlockView(self)
 
     @property
+    def vindex(self) -> Any:
+        """Its elements at points: ``x.vindex[[0, 3], [1, 2]]`` takes positions of several axes together, and their axes come first. As in Dask."""
+        from ._index import Points
+
+        return Points(self)
+
+    @property
     def plan(self) -> Any:
         """How it would be computed: a table. As :func:`chunkwise.plan`."""
         from ._run import plan

@@ -19,6 +19,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 def numpy_function(function: _F) -> _F:
     """Takes the place of NumPy's function of this name."""
+    function.__doc__ = function.__doc__ or f"As :func:`numpy.{function.__name__}`."
     FUNCTIONS[function.__name__] = function
     return function
 
@@ -445,6 +446,26 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
         part = call("multiply", padded[k : k + size], weight)
         found = part if found is None else call("add", found, part)
     return lazy(found).astype(x.dtype)
+
+
+def coarsen(reduction: Callable[..., Any], x: Any, axes: dict[int, int], trim_excess: bool = False, **kwargs: Any) -> Array:
+    """A reduction of neighbours: ``coarsen(np.mean, x, {0: 2})`` takes two at a time along the first axis. What is left over at the end is an error, or left out.
+
+    >>> import numpy as np
+    >>> coarsen(np.sum, np.arange(6).reshape(2, 3), {1: 2}, trim_excess=True).compute().tolist()
+    [[1], [7]]
+    """
+    x = lazy(x)
+    steps = [operator.index(axes.get(k, axes.get(k - x.ndim, 1))) for k in range(x.ndim)]
+    if trim_excess:
+        x = x[tuple(slice(0, n // step * step) for n, step in zip(x.shape, steps))]
+    if any(step < 1 or n % step for n, step in zip(x.shape, steps)):
+        raise ValueError(f"an array of shape {x.shape} has no whole number of neighbours by {axes}; trim_excess=True leaves out the rest")
+    # Chunks hold whole groups, so each is reduced where it is.
+    x = x.rechunk(tuple(max(max(c, default=1) // step, 1) * step for c, step in zip(x.chunks, steps)))
+    split = x.reshape([part for n, step in zip(x.shape, steps) for part in (n // step, step)])
+    found: Array = reduction(split, axis=tuple(range(1, 2 * x.ndim, 2)), **kwargs)
+    return found
 
 
 @numpy_function

@@ -98,6 +98,18 @@ def points(x: Array, key: Sequence[Any]) -> Array:
     return _picked(x, _without_dots(x, _entries(x, tuple(key))))[0]
 
 
+class Points:
+    """What ``x.vindex`` is."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, key: Any) -> Array:
+        entries = list(key) if isinstance(key, tuple) else [key]
+        given = [np.asarray(e) if isinstance(e, (list, tuple)) else e for e in entries]
+        return points(self.array, [*given, *[slice(None)] * (self.array.ndim - len(given))])
+
+
 def _looked_up(x: Array, positions: Array, axis: int) -> Array:
     """The elements at positions along an axis that are known when the plan runs: no position is part of it. The axes of the positions come first."""
     rest = [i for i in range(x.ndim) if i != axis]

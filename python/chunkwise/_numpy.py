@@ -49,7 +49,10 @@ def _function(name: str) -> Any:
 
     if name.startswith("_"):
         return None
-    found = getattr(chunkwise, name, None)
+    from ._names import OF_NUMPY
+
+    # NumPy's own come back here.
+    found = None if name in OF_NUMPY else getattr(chunkwise, name, None)
     return found if callable(found) and not isinstance(found, type) else None
 
 

@@ -139,3 +139,21 @@ def median(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 def quantile(x: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Array:
     """Quantiles over one or several axes, or over all. Several ``q`` are on a first axis. As :func:`numpy.quantile`."""
     return ordered("quantile", x, q, axis=axis, method=method, keepdims=keepdims)
+
+
+def topk(a: Array, k: int, axis: int = -1) -> Array:
+    """The ``k`` largest elements along an axis, the largest first, or for a negative ``k`` the smallest, the smallest first. A row must fit into memory."""
+    [axis] = _axes(axis, a.ndim)
+    ordered = sort(a, axis=axis)
+    return _first(call("flip", ordered, axis=axis) if k > 0 else ordered, k, axis)
+
+
+def argtopk(a: Array, k: int, axis: int = -1) -> Array:
+    """The positions of the elements of :func:`topk`."""
+    [axis] = _axes(axis, a.ndim)
+    ordered = argsort(a, axis=axis)
+    return _first(call("flip", ordered, axis=axis) if k > 0 else ordered, k, axis)
+
+
+def _first(a: Array, k: int, axis: int) -> Array:
+    return a[(*[slice(None)] * axis, slice(0, abs(operator.index(k))))]

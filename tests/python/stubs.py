@@ -9,7 +9,7 @@ import inspect
 from typing import Any
 
 import chunkwise as cw
-from chunkwise import _api, _namespace, _operators, _standard
+from chunkwise import _api, _names, _namespace, _operators, _standard
 
 #: The names of the Array API 2025.12: functions, constants and dtypes of the main namespace.
 STANDARD = """
@@ -42,7 +42,6 @@ from ._api import (
 {api}
 )
 from ._array import Array as Array
-from ._elements import searchsorted as searchsorted
 from ._cumulative import (
     cumprod as cumprod,
     cumreduction as cumreduction,
@@ -61,9 +60,21 @@ from ._functions import (
 from ._gradient import gradient as gradient
 from ._groups import groupby_reduction as groupby_reduction
 from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize_chunks as normalize_chunks, open as open
+from ._composed import (
+{composed}
+)
+from ._elements import (
+{elements}
+)
+from ._products import (
+{products}
+)
+from numpy import (
+{numpy}
+)
 from ._plans import visualize as visualize
 from ._progress import ProgressBar as ProgressBar
-from ._rows import argsort as argsort, median as median, quantile as quantile, sort as sort
+from ._rows import argsort as argsort, argtopk as argtopk, median as median, quantile as quantile, sort as sort, topk as topk
 from ._run import compute as compute, persist as persist, plan as plan, store as store, to_zarr as to_zarr
 from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if_computes, watch as watch
 from ._standard import (
@@ -140,13 +151,23 @@ def function(name: str, entry: dict[str, Any]) -> str:
     return f'def {name}({", ".join(parts)}) -> Array:\n    """{first}"""\n'
 
 
+def added(group: str) -> list[str]:
+    """The names that a module of the package gives to the namespace, or NumPy."""
+    mine = [n for n in _names.NAMES if getattr(cw, n) is _names.NAMES[n]]
+    if group == "numpy":
+        return [n for n in mine if n in _names.OF_NUMPY]
+    module = f"chunkwise._{group}"
+    return [n for n in {"searchsorted", *mine} if n not in _names.OF_NUMPY and (_names.NAMES[n].__module__, _names.NAMES[n].__name__) == (module, n)]
+
+
 def stub() -> str:
     """The stub of the package."""
     others = sorted(n for n in cw._OTHERS)
     imports = [f"    {'prod_ as prod' if n == 'prod' else f'{n} as {n}'}," for n in [*others, "prod"]]
     names = ["bool_", "bool", *(d for d in _namespace.DTYPES if d != "bool")]
     standard = [f"    {n} as {n}," for n in sorted(cw._STANDARD)]
-    out = HEAD.format(api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
+    groups = {group: "\n".join(f"    {n} as {n}," for n in sorted(added(group))) for group in ("composed", "elements", "products", "numpy")}
+    out = HEAD.format(**groups, api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
     mine = {"prod", *others, *cw._STANDARD, *cw._CUMULATIVE}
     for name, entry in _namespace.TABLE.items():
         for each in [name, *entry["aliases"]]:

@@ -315,3 +315,41 @@ def test_a_core_dimension_may_occur_twice() -> None:
     np.testing.assert_allclose(cw.apply_gufunc(lambda v: v[..., None] * np.eye(v.shape[-1]), "(n)->(n,n)", lazy[:, 0]).compute(), x[:, 0, :, None] * np.eye(3))
     with pytest.raises(ValueError, match="lengths 2 and 3"):
         cw.apply_gufunc(np.linalg.det, "(n,n)->()", lazy[:, :2])
+
+
+def test_names_of_numpy_are_there() -> None:
+    """Whether they are called as NumPy's or as the package's makes no difference."""
+    from chunkwise import _names
+
+    x = cw.from_array(FULL, (4, 2, 3))
+    for name in sorted(_names.NAMES):
+        assert callable(getattr(cw, name)) and getattr(cw, name).__doc__, name
+    for name in ("ravel", "fliplr", "cbrt", "deg2rad", "nanmedian", "trace", "frexp", "around", "sinc", "ptp"):
+        ours, theirs = getattr(cw, name)(x), getattr(np, name)(x)
+        for one, other in zip(ours if isinstance(ours, tuple) else [ours], theirs if isinstance(theirs, tuple) else [theirs]):
+            assert isinstance(one, cw.Array)
+            np.testing.assert_array_equal(one.compute(), other.compute())
+    assert isinstance(cw.hstack([np.ones(3), x[0, 0]]), cw.Array)
+    with pytest.raises(TypeError, match="no operation"):
+        np.unique(x)
+
+
+def test_neighbours_are_reduced() -> None:
+    lazy = cw.from_array(FULL, (4, 2, 3))
+    groups = FULL[:, :4].reshape(2, 3, 2, 2, 4)
+    np.testing.assert_allclose(cw.coarsen(np.mean, lazy[:, :4], {0: 3, 1: 2}).compute(), groups.mean((1, 3)))
+    np.testing.assert_allclose(cw.coarsen(cw.max, lazy, {-2: 2}, trim_excess=True).compute(), FULL[:, :4].reshape(6, 2, 2, 4).max(2))
+    with pytest.raises(ValueError, match="trim_excess"):
+        cw.coarsen(np.sum, lazy, {1: 2})
+
+
+def test_the_largest_and_points() -> None:
+    lazy = cw.from_array(FULL, (4, 2, 3))
+    order = np.argsort(FULL, axis=1)
+    for k in (2, -2):
+        at = order[:, ::-1][:, :2] if k > 0 else order[:, :2]
+        np.testing.assert_array_equal(cw.argtopk(lazy, k, axis=1).compute(), at)
+        np.testing.assert_array_equal(cw.topk(lazy, k, axis=1).compute(), np.take_along_axis(FULL, at, 1))
+    rows, columns = [0, 5, 5], np.array([1, 4, 0])
+    np.testing.assert_array_equal(lazy.vindex[rows, columns].compute(), FULL[rows, columns])
+    np.testing.assert_array_equal(lazy.vindex[rows, :, [3, 0, 1]].compute(), FULL[rows, :, [3, 0, 1]])
