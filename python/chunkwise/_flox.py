@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -115,20 +115,44 @@ def _grouped(result: Array, sizes: list[int]) -> Array:
 
 
 def _by_rows(array: Array, codes: np.ndarray[Any, Any], count: int, func: str, options: dict[str, Any]) -> Array:
-    """What flox makes of whole rows, in processes: functions that the engine does not have."""
-    if np.ndim((options.get("finalize_kwargs") or {}).get("q", 0)):
-        raise NotImplementedError("quantiles of groups are possible for one q at a time")
+    """What flox makes of whole rows, in processes: functions that the engine does not have. Several quantiles are on a first axis."""
+    several = np.ndim((options.get("finalize_kwargs") or {}).get("q", 0))
+    engine: Any = "flox" if several else "numpy"
 
     def rows(block: Any) -> Any:
         import flox
 
-        return flox.groupby_reduce(block, codes, func=func, axis=-1, expected_groups=np.arange(count), engine="numpy", **options)[0]
+        found = flox.groupby_reduce(block, codes, func=func, axis=-1, expected_groups=np.arange(count), engine=engine, **options)[0]
+        return np.moveaxis(found, 0, -2) if several else found
 
     rows.__name__ = func
     with np.errstate(all="ignore"):
-        dtype = rows(np.ones((1, len(codes)), array.dtype)).dtype
-    found: Array = apply_gufunc(rows, "(i)->(g)", moved(array, [array.ndim - 1]), output_dtypes=dtype, output_sizes={"g": count}, memory=FLOX)
-    return found
+        one = rows(np.ones((1, len(codes)), array.dtype))
+    sizes = {"g": count} | ({"q": one.shape[-2]} if several else {})
+    signature = "(i)->(q,g)" if several else "(i)->(g)"
+    found: Array = apply_gufunc(rows, signature, moved(array, [array.ndim - 1]), output_dtypes=one.dtype, output_sizes=sizes, memory=FLOX)
+    rest = found.ndim - 2
+    return call("permute_dims", found, [rest, *range(rest), rest + 1]) if several else found
+
+
+def groupby_scan(array: Array, *by: Any, func: Any, axis: Any = -1, dtype: Any = None, **_: Any) -> Array:
+    """As ``flox.groupby_scan`` along the axis of the labels: cumulative sums and fills in each group. Of whole rows, in processes."""
+    labels = [b.compute() if isinstance(b, Array) else np.asarray(b) for b in by]
+    [along] = axis if isinstance(axis, Iterable) else (axis,)
+    if any(b.ndim != 1 for b in labels):
+        raise NotImplementedError("scans of groups by labels of several dimensions are not possible with chunkwise; compute() the array first")
+    along %= array.ndim
+
+    def rows(block: Any) -> Any:
+        import flox
+
+        return flox.groupby_scan(block, *labels, func=func, axis=-1, dtype=dtype)
+
+    rows.__name__ = func if isinstance(func, str) else "scan"
+    kind = rows(np.ones((1, len(labels[0])), array.dtype)).dtype
+    found: Array = apply_gufunc(rows, "(i)->(i)", moved(array, [along]), output_dtypes=kind, memory=FLOX)
+    rest = found.ndim - 1
+    return call("permute_dims", found, [*range(along), rest, *range(along, rest)])
 
 
 def _whole(codes: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -159,3 +183,5 @@ def install() -> None:
     """Makes flox hand arrays of chunkwise to the engine, now or when it is imported."""
     for module in ("flox.core", "flox", "flox.xarray"):
         wrapt.register_post_import_hook(lambda m: divert(m, "groupby_reduce", groupby_reduce), module)
+    for module in ("flox.scan", "flox"):
+        wrapt.register_post_import_hook(lambda m: divert(m, "groupby_scan", groupby_scan), module)
