@@ -99,8 +99,14 @@ def test_anomalies(tmp_path: Path) -> None:
 
 def test_functions_that_groups_do_not_have_say_so(tmp_path: Path) -> None:
     lazy = xr.open_zarr(data(tmp_path / "data.zarr", "f8"), chunks={}, chunked_array_type="chunkwise", consolidated=False)
-    with cw.raise_if_computes(), pytest.raises(NotImplementedError, match="one q at a time"):
-        lazy.x.groupby("time.month").quantile([0.1, 0.9])
+    import flox
+    from flox.aggregations import mean
+
+    months = lazy.time.dt.month.values
+    with cw.raise_if_computes(), pytest.raises(NotImplementedError, match="of groups"):
+        flox.groupby_reduce(lazy.x.data, months, func=mean, axis=lazy.x.get_axis_num("time"))
+    with cw.raise_if_computes(), pytest.raises(NotImplementedError, match="several dimensions"):
+        flox.groupby_scan(lazy.x.data, np.zeros(lazy.x.shape, int), func="nancumsum", axis=0)
 
 
 def test_arrays_of_numpy_are_left_to_flox() -> None:
