@@ -20,6 +20,7 @@ from ._names import NAMES
 from ._inputs import from_array, from_zarr, normalize_chunks, open
 from ._plans import visualize
 from ._progress import ProgressBar
+from ._random import Random
 from ._rows import argsort, median, quantile, sort
 from ._run import compute, persist, plan, store, to_zarr
 from ._spec import Spec, config, raise_if_computes, watch
@@ -50,6 +51,7 @@ globals().update({_name: getattr(_api, _name) for _name in _OTHERS})
 globals().update({_name: getattr(_standard, _name) for _name in _STANDARD})
 globals().update({_name: getattr(_cumulative, _name) for _name in _CUMULATIVE})
 globals().update({_name: _value for _name, _value in NAMES.items() if _name not in globals()})
+random = Random(_namespace.FUNCTIONS["random"])
 globals().update(bool=bool_, prod=_api.prod_, concatenate=_api.concat)
 
 __all__ = [_name for _name in globals() if not _name.startswith("_")]

@@ -193,7 +193,10 @@ from ._standard import (
     tril as tril,
     triu as triu,
 )
+from ._random import Random
 from ._windows import lib as lib
+
+random: Random
 
 _Bool: TypeAlias = Literal[True, False]
 _Number: TypeAlias = _Bool | int | float | complex | np.generic
@@ -650,8 +653,5 @@ def qr_q(x: _Operand) -> Array:
 
 def qr_r(x: _Operand) -> Array:
     """The upper triangular factor of the QR decomposition."""
-
-def random(shape: int | Sequence[int], seed: int = 0, distribution: str = 'uniform', dtype: _DType = 'float64', chunks: Sequence[int] | None = None) -> Array:
-    """Random numbers that depend on the seed and nothing else: not on chunks, budget or workers. `"uniform"` ones are from 0 to 1 (without 1), `"normal"` ones have mean 0 and variance 1."""
 
 concatenate = concat

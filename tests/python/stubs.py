@@ -80,7 +80,10 @@ from ._spec import Spec as Spec, config as config, raise_if_computes as raise_if
 from ._standard import (
 {standard}
 )
+from ._random import Random
 from ._windows import lib as lib
+
+random: Random
 
 _Bool: TypeAlias = Literal[True, False]
 _Number: TypeAlias = _Bool | int | float | complex | np.generic
@@ -168,7 +171,7 @@ def stub() -> str:
     standard = [f"    {n} as {n}," for n in sorted(cw._STANDARD)]
     groups = {group: "\n".join(f"    {n} as {n}," for n in sorted(added(group))) for group in ("composed", "elements", "products", "numpy")}
     out = HEAD.format(**groups, api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
-    mine = {"prod", *others, *cw._STANDARD, *cw._CUMULATIVE}
+    mine = {"prod", "random", *others, *cw._STANDARD, *cw._CUMULATIVE}
     for name, entry in _namespace.TABLE.items():
         for each in [name, *entry["aliases"]]:
             if each not in mine and each.isidentifier() and each != "concatenate":

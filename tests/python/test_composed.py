@@ -353,3 +353,31 @@ def test_the_largest_and_points() -> None:
     rows, columns = [0, 5, 5], np.array([1, 4, 0])
     np.testing.assert_array_equal(lazy.vindex[rows, columns].compute(), FULL[rows, columns])
     np.testing.assert_array_equal(lazy.vindex[rows, :, [3, 0, 1]].compute(), FULL[rows, :, [3, 0, 1]])
+
+
+def test_random_numbers_by_the_names_of_numpy() -> None:
+    for name, args, moments in (
+        ("random", (), (0.5, 1 / 12)),
+        ("uniform", (-2.0, 4.0), (1.0, 3.0)),
+        ("standard_normal", (), (0.0, 1.0)),
+        ("normal", (5.0, 2.0), (5.0, 4.0)),
+        ("exponential", (3.0,), (3.0, 9.0)),
+        ("integers", (-3, 4), (0.0, 4.0)),
+    ):
+        one, other = (getattr(cw.random.default_rng(3), name)(*args, size=(300, 400), chunks=chunks) for chunks in ((100, 400), (33, 77)))
+        assert one.chunksize == (100, 400)
+        values = one.compute()
+        np.testing.assert_array_equal(values, other.compute())
+        np.testing.assert_allclose([values.mean(), values.var()], moments, atol=0.06, rtol=0.03)
+        again = getattr(cw.random, name)(*args, size=10)
+        assert again.dtype == values.dtype and (again != getattr(cw.random, name)(*args, size=10)).any().compute()
+    rng = cw.random.default_rng(0)
+    assert set(rng.integers(3, size=200).compute()) == {0, 1, 2}
+    assert set(rng.integers(250, 255, size=300, dtype="uint8", endpoint=True).compute()) == set(range(250, 256))
+    assert set(rng.integers(-128, 127, size=9000, dtype="i1", endpoint=True).compute()) == set(range(-128, 128))
+    assert rng.integers(2**64 - 5, 2**64 - 1, size=99, dtype="u8", endpoint=True).compute().min() >= np.uint64(2**64 - 5)
+    assert rng.random().shape == () and rng.random((0, 3)).compute().shape == (0, 3) and rng.random(5, dtype="f4").dtype == np.float32
+    np.testing.assert_array_equal(cw.random([4], seed=1).compute(), cw.random([4], seed=1, chunks=[2]).compute())
+    for wrong in (lambda: rng.integers(0), lambda: rng.integers(0, 300, dtype="u1"), lambda: rng.normal(scale=-1.0)):
+        with pytest.raises(ValueError):
+            wrong()
