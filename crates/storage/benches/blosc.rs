@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise_storage::{ArrayIo, CodecChoice, Location, NewArray, Stores, new_meta};
-use chunkwise_types::{DType, Region, Scalar};
+use chunkwise_types::{DType, Region};
 use serde_json::json;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -35,17 +35,7 @@ fn encoded(data: &[u8], name: &str, shuffle: usize, item: usize) -> Vec<u8> {
 
 /// The array of one chunk with these bytes.
 fn stored(dtype: DType, chunk: &[u8], elements: u64, name: &str, shuffle: &str) -> ArrayIo {
-    let mut meta = new_meta(&NewArray {
-        dtype,
-        shape: vec![elements],
-        chunks: vec![elements],
-        shards: None,
-        codec: CodecChoice::Default,
-        fill_value: Scalar::Int(0),
-        dimension_names: None,
-        attributes: serde_json::Map::new(),
-    })
-    .unwrap();
+    let mut meta = new_meta(&NewArray::plain(dtype, &[elements], &[elements], CodecChoice::Default)).unwrap();
     let configuration = json!({"cname": name, "clevel": 5, "shuffle": shuffle, "typesize": dtype.size(), "blocksize": 0});
     meta.metadata["codecs"][1] = json!({"name": "blosc", "configuration": configuration});
     let (stores, at) = (Stores::new(), Location::parse("memory:x", None).unwrap());

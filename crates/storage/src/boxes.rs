@@ -25,10 +25,7 @@ impl<'a> Elements<'a> {
     /// # Panics
     /// If the region is not inside the buffer, or `out` has another size.
     pub fn copy(&self, shape: &[u64], out: &mut [u8], item: usize) {
-        let _ = runs(shape, item, (self.shape, self.start), (shape, &vec![0; shape.len()]), |from, to, n| {
-            out[to..to + n].copy_from_slice(&self.data[from..from + n]);
-            Ok::<(), std::convert::Infallible>(())
-        });
+        copy(self.data, (self.shape, self.start), out, (shape, &vec![0; shape.len()]), shape, item);
     }
 
     /// True if the buffer has the size of its shape and the region lies in it.

@@ -38,6 +38,15 @@ pub struct NewArray {
     pub attributes: Map<String, Value>,
 }
 
+impl NewArray {
+    /// An array without shards, names and attributes, whose fill value is 0.
+    pub fn plain(dtype: DType, shape: &[u64], chunks: &[u64], codec: CodecChoice) -> NewArray {
+        let fill_value = if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
+        let (shape, chunks) = (shape.to_vec(), chunks.to_vec());
+        NewArray { dtype, shape, chunks, shards: None, codec, fill_value, dimension_names: None, attributes: Map::new() }
+    }
+}
+
 /// Unusual properties of a new array, in the words of its metadata.
 #[derive(Debug, Clone, Default)]
 pub struct Form {

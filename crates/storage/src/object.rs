@@ -38,6 +38,10 @@ impl Object {
             Object::Memory(data) => {
                 let from = usize::try_from(at).ok().and_then(|at| data.get(at..)?.get(..out.len()));
                 out.copy_from_slice(from.ok_or_else(|| failed(std::io::ErrorKind::UnexpectedEof.into()))?);
+                // A chunk that is kept in memory was read before.
+                if store.is_in_memory() {
+                    store.count_read(out.len() as u64);
+                }
             }
             Object::Remote(_) => store.read_range(key, at, out)?,
         }

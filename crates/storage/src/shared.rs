@@ -76,7 +76,9 @@ impl ArrayIo {
         }
         let key = self.chunk_key(&touched.start);
         let Some(Object::Memory(data)) = inner.store.open_object(&key)? else { return Ok(None) };
-        Ok(inner.store.owner(&key, &data).map(|owner| (inner.meta.grid.region(&touched.start), owner)))
+        let Some(owner) = inner.store.owner(&key, &data) else { return Ok(None) };
+        inner.store.count_read(region.volume() * inner.meta.dtype.size());
+        Ok(Some((inner.meta.grid.region(&touched.start), owner)))
     }
 }
 
@@ -85,19 +87,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::{CodecChoice, Elements, Location, NewArray, Stores, new_meta};
-    use chunkwise_types::{DType, Scalar};
+    use chunkwise_types::DType;
 
     fn array(stores: &Stores, at: &str, codec: CodecChoice) -> ArrayIo {
-        let new = NewArray {
-            dtype: DType::UInt8,
-            shape: vec![4, 3],
-            chunks: vec![2, 3],
-            shards: None,
-            codec,
-            fill_value: Scalar::Int(0),
-            dimension_names: None,
-            attributes: serde_json::Map::new(),
-        };
+        let new = NewArray::plain(DType::UInt8, &[4, 3], &[2, 3], codec);
         ArrayIo::new(stores, &Location::parse(at, None).unwrap(), &new_meta(&new).unwrap()).unwrap()
     }
 

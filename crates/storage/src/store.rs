@@ -183,9 +183,14 @@ impl Store {
             self.seen(key, || input::modified(&meta))?;
             return Ok(Some(data));
         }
-        match self.wait("read", key, self.remote.get(&path, None, most, |_| {})) {
+        let found = self.fetched(key, &path, most)?;
+        self.count_read(found.as_ref().map_or(0, |data| data.len() as u64));
+        Ok(found)
+    }
+
+    fn fetched(&self, key: &str, path: &Key, most: u64) -> Result<Option<Bytes>, StorageError> {
+        match self.wait("read", key, self.remote.get(path, None, most, |_| {})) {
             Ok(Fetched { data, stamp, .. }) => {
-                self.count(Count::BytesRead, data.len() as u64);
                 self.seen(key, || stamp.modified)?;
                 Ok(Some(data))
             }
@@ -286,7 +291,9 @@ impl Store {
             return Ok(Some(Object::Memory(data)));
         }
         if self.is_in_memory() {
-            return Ok(self.get_at_most(key, u64::MAX)?.map(Object::Memory));
+            // What is read of it counts, and not all of it.
+            self.count(Count::Gets, 1);
+            return Ok(self.fetched(key, &self.key(key)?, u64::MAX)?.map(Object::Memory));
         }
         let Some(file) = self.file(key) else { return Ok(self.size(key)?.map(Object::Remote)) };
         self.count(Count::Gets, 1);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use chunkwise_storage::{ArrayIo, ArrayMeta, CodecChoice, Cursor, Elements, Location, MemoryTier, NewArray, Stores, new_meta};
-use chunkwise_types::{ArrayAccess, DType, LARGE_CHUNK, Region, STREAM_TABLES, Scalar, ravel, unravel, volume};
+use chunkwise_types::{ArrayAccess, DType, LARGE_CHUNK, Region, STREAM_TABLES, ravel, unravel, volume};
 use fastrand::Rng;
 use serde_json::json;
 
@@ -11,17 +11,7 @@ const SHAPE: [u64; 3] = [23, 60, 47];
 const CHUNK: [u64; 3] = [9, 60, 31];
 
 fn meta(dtype: DType) -> ArrayMeta {
-    new_meta(&NewArray {
-        dtype,
-        shape: SHAPE.to_vec(),
-        chunks: CHUNK.to_vec(),
-        shards: None,
-        codec: CodecChoice::Default,
-        fill_value: Scalar::Int(0),
-        dimension_names: None,
-        attributes: serde_json::Map::new(),
-    })
-    .unwrap()
+    new_meta(&NewArray::plain(dtype, &SHAPE, &CHUNK, CodecChoice::Default)).unwrap()
 }
 
 /// Arrays with other codecs than ours: (name, metadata).
@@ -343,17 +333,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
     let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
     let n = LARGE_CHUNK + (1 << 20);
-    let mut meta = new_meta(&NewArray {
-        dtype: DType::UInt8,
-        shape: vec![n],
-        chunks: vec![n],
-        shards: None,
-        codec: CodecChoice::Default,
-        fill_value: Scalar::Int(0),
-        dimension_names: None,
-        attributes: serde_json::Map::new(),
-    })
-    .unwrap();
+    let mut meta = new_meta(&NewArray::plain(DType::UInt8, &[n], &[n], CodecChoice::Default)).unwrap();
     let at = Location::parse(&folder.path().display().to_string(), None).unwrap();
     // Its encoded size is many times the number of bytes that are read at a time.
     let mut rng = Rng::with_seed(6);
@@ -400,17 +380,7 @@ fn a_large_stream_is_kept_decoded_while_there_is_room_and_decoded_again_else() {
 fn chunks_of_large_blocks_are_read_whole_and_in_part() {
     let stores = Stores::new();
     let folder = tempfile::tempdir().unwrap();
-    let mut meta = new_meta(&NewArray {
-        dtype: DType::Float64,
-        shape: vec![4, 500_000],
-        chunks: vec![1, 400_000],
-        shards: None,
-        codec: CodecChoice::Default,
-        fill_value: Scalar::Int(0),
-        dimension_names: None,
-        attributes: serde_json::Map::new(),
-    })
-    .unwrap();
+    let mut meta = new_meta(&NewArray::plain(DType::Float64, &[4, 500_000], &[1, 400_000], CodecChoice::Default)).unwrap();
     assert!(meta.access().in_place());
     // Only this compressor has blocks of more than a megabyte.
     meta.metadata["codecs"][1]["configuration"]["cname"] = json!("zstd");

@@ -7,7 +7,7 @@ use chunkwise_kernels::Cores;
 use chunkwise_plan::{Plan, WrittenChunk};
 use chunkwise_storage::{ArrayIo, CodecChoice, Elements, Location, MemoryTier, NewArray, Stores, new_meta, open_array, publish_array};
 use chunkwise_task::{TaskContext, TaskError, Watch, run_task};
-use chunkwise_types::{DType, Region, Scalar};
+use chunkwise_types::{DType, Region};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,18 +43,8 @@ impl Case {
     fn plan(&self, folder: &Path) -> Plan {
         let url = |name: &str| folder.join(name).display().to_string();
         let location = Location::parse(&url("x"), None).unwrap();
-        let fill_value = if self.dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
-        let meta = new_meta(&NewArray {
-            dtype: self.dtype,
-            shape: self.shape.clone(),
-            chunks: self.from.clone(),
-            shards: None,
-            codec: self.codec,
-            fill_value,
-            dimension_names: None,
-            attributes: Default::default(),
-        })
-        .unwrap();
+        let new = NewArray::plain(self.dtype, &self.shape, &self.from, self.codec);
+        let meta = new_meta(&new).unwrap();
         publish_array(&Stores::new(), &location, &meta).unwrap();
         let (io, bytes) = (ArrayIo::new(&Stores::new(), &location, &meta).unwrap(), self.bytes());
         for index in Region::full(&meta.grid.counts()).indices() {
@@ -69,7 +59,7 @@ impl Case {
             "arrays": {
                 "x": {"role": "input", "url": url("x"), "dtype": self.dtype, "shape": self.shape, "grid": meta.grid, "access": meta.access(), "metadata": meta},
                 "y": {"role": "output", "url": url("y"), "dtype": self.dtype, "shape": self.shape, "grid": self.grid(&self.to), "access": "raw",
-                      "encoding": {"chunks": self.to, "codec": "none", "fill_value": fill_value}},
+                      "encoding": {"chunks": self.to, "codec": "none", "fill_value": new.fill_value}},
             },
             "stages": [{"name": "y", "kind": "rechunk", "projected_mem": 0, "program": {"steps": [{"read": "x", "type": ty}]},
                         "outputs": [{"step": 0, "array": "y", "tasks": self.grid(&self.task)}],

@@ -16,7 +16,7 @@ use crate::{Driver, Event, RunError, RunOptions};
 use chunkwise_plan::Plan;
 use chunkwise_storage::{CodecChoice, Location, NewArray, Stores, new_meta, publish_array};
 use chunkwise_task::TaskContext;
-use chunkwise_types::{DType, Scalar};
+use chunkwise_types::DType;
 use crew::Crew;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,17 +98,7 @@ impl Stage {
     }
 
     fn meta(&self, chunk: u64) -> chunkwise_storage::ArrayMeta {
-        new_meta(&NewArray {
-            dtype: DType::Int32,
-            shape: vec![LENGTH],
-            chunks: vec![chunk],
-            shards: None,
-            codec: CodecChoice::None,
-            fill_value: Scalar::Int(0),
-            dimension_names: None,
-            attributes: Default::default(),
-        })
-        .unwrap()
+        new_meta(&NewArray::plain(DType::Int32, &[LENGTH], &[chunk], CodecChoice::None)).unwrap()
     }
 
     /// Replaces all chunks of an input at once.
