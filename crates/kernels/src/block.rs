@@ -282,11 +282,11 @@ impl Block {
             if !a.is_standard_layout() {
                 return Err(T::wrap(a));
             }
-            let (shape, n) = (a.raw_dim(), a.len());
+            let (shape, n): (Vec<u64>, usize) = (a.shape().iter().map(|&n| n as u64).collect(), a.len());
             let (data, offset) = a.try_into_owned_nocopy().map_err(T::wrap)?.into_raw_vec_and_offset();
             let from = offset.unwrap_or(0);
             let data = if data.len() == n { data } else { data[from..from + n].to_vec() };
-            Ok(T::wrap(ArcArray::from_shape_vec(shape.clone(), data).unwrap_or_else(|_| ArcArray::from_elem(shape, T::default()))))
+            Ok(T::wrap(from_vec(&shape, data)))
         }
         with_block!(self, a => go(a))
     }

@@ -153,8 +153,7 @@ impl Run<'_> {
         let owner: Owner = Arc::new(block.clone());
         let report = |done: &ChunkWritten| reported(output, index, done);
         let written = self.uploads.share(self.ctx.array(&output.array), index, (&data, &owner), report).map_err(self.storage())?;
-        let stored = self.uploads.written().map_err(self.storage())?;
-        self.told.stored(stored);
+        self.wrote()?;
         Ok(written)
     }
 
@@ -180,15 +179,22 @@ impl Run<'_> {
         if folder && index[last] + 1 == row {
             self.uploads.end().map_err(self.storage())?;
         }
+        self.wrote()?;
+        Ok(written)
+    }
+
+    /// Notes the chunks that are stored by now, and tells the executor now and then.
+    fn wrote(&mut self) -> Result<(), TaskError> {
         let stored = self.uploads.written().map_err(self.storage())?;
         self.told.stored(stored);
         if self.told.untold.len() >= TOGETHER || self.told.last.elapsed() >= WITHIN {
             self.tell()?;
         }
-        Ok(written)
+        Ok(())
     }
 }
 
+/// A chunk as the executor is told of it.
 fn reported(output: &StageOutput, index: &[u64], done: &ChunkWritten) -> WrittenChunk {
     WrittenChunk { array: output.array.clone(), chunk: index.to_vec(), bytes: done.bytes, xxh3: format!("{:016x}", done.xxh3), etag: None }
 }
