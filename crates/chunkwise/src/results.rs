@@ -20,8 +20,8 @@ fn plain_bytes(plan: &Plan, requests: &[Request]) -> u64 {
     requests.iter().map(|r| bytes(&r.url).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
 }
 
-/// Results of at least so many bytes are read by several threads.
-const LARGE: usize = 8 << 20;
+/// Values of at least so many bytes are copied by several threads.
+pub const LARGE: usize = 8 << 20;
 
 /// Reads a stored array as a whole into `out`, which has its size, with so many threads at most. Each reads some rows of chunks.
 ///

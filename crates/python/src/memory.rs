@@ -5,8 +5,9 @@ use crate::errors::Failure;
 use crate::function::Called;
 use crate::runtime::Runtime;
 use chunkwise::kernels::Block;
-use chunkwise::storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Owner, Stores, new_meta, publish_array};
-use chunkwise::types::{MAX_RANK, Region, Scalar};
+use chunkwise::results::LARGE;
+use chunkwise::storage::{ArrayIo, ArrayMeta, CodecChoice, Elements, Location, NewArray, Owner, Stores, at_once, new_meta, publish_array};
+use chunkwise::types::{MAX_RANK, Region};
 use chunkwise::{DType, Error};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -64,29 +65,14 @@ pub fn held(
     let stores = runtime.stores();
     let held = Values { stores: stores.clone(), location: location.clone() };
     let made = py.detach(|| -> Result<_, Error> {
-        let zero = if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
-        let new = NewArray {
-            dtype,
-            shape: shape.clone(),
-            chunks,
-            shards: None,
-            codec: CodecChoice::None,
-            fill_value: zero,
-            dimension_names: None,
-            attributes: serde_json::Map::new(),
-        };
-        let meta = new_meta(&new)?;
+        let meta = new_meta(&NewArray::plain(dtype, &shape, &chunks, CodecChoice::None))?;
         let io = ArrayIo::new(stores, &location, &meta)?;
         if bytes > 0 {
             let indices: Vec<Vec<u64>> = Region::full(&meta.grid.counts()).indices().collect();
-            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(indices.len());
-            let copy = |indices: &[Vec<u64>]| indices.iter().try_for_each(|index| held_chunk(&io, &meta, index, (values, &shape)));
-            let copy = &copy;
-            std::thread::scope(|scope| {
-                let each = indices.chunks(indices.len().div_ceil(threads));
-                let started: Vec<_> = each.map(|indices| scope.spawn(move || copy(indices))).collect();
-                started.into_iter().try_for_each(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })?;
+            let threads = if bytes < LARGE as u64 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
+            let parts: Vec<&[Vec<u64>]> = indices.chunks(indices.len().div_ceil(threads)).collect();
+            let copy = |part: &&[Vec<u64>]| part.iter().try_for_each(|index| held_chunk(&io, &meta, index, (values, &shape)));
+            at_once(&parts, copy).into_iter().collect::<Result<(), Error>>()?;
         }
         publish_array(stores, &location, &meta)?;
         runtime.engine().array(location.as_str(), None)
@@ -99,11 +85,10 @@ fn held_chunk(io: &ArrayIo, meta: &ArrayMeta, index: &[u64], (values, shape): (&
     let region = meta.grid.region(index);
     let elements = Elements { data: values, shape, start: &region.start };
     if io.shares() && region.shape[..] == meta.grid.stored_shape()[..] {
-        let made = Block::from_bytes_with(meta.dtype, &region.shape, |out| {
+        let block = Block::from_bytes_with(meta.dtype, &region.shape, |out| {
             elements.copy(&region.shape, out, meta.dtype.size() as usize);
             Ok::<(), Error>(())
-        });
-        let block = made?;
+        })?;
         if let Some(data) = block.shared_bytes() {
             let owner: Owner = Arc::new(block);
             if io.put_shared(index, &data, &owner)?.is_some() {

@@ -147,13 +147,12 @@ impl Settings {
             let handle = scope.spawn(move || {
                 let send: Sender<Event> = send;
                 let mut events = |e: &Event| {
-                    let event = match e.clone() {
-                        // The plan counts what is held here besides; so does the memory of this process.
-                        Event::Progress(p) if self.in_process() => Event::Progress(Progress { allowed_mem: self.allowed_mem, ..p }),
-                        other => other,
-                    };
                     if wanted {
-                        let _ = send.send(event);
+                        let _ = send.send(match e.clone() {
+                            // The memory of this process includes what is held here; the budget of the plan does not.
+                            Event::Progress(p) if self.in_process() => Event::Progress(Progress { allowed_mem: self.allowed_mem, ..p }),
+                            other => other,
+                        });
                     }
                 };
                 runtime.run_on(&self.executor, plan, None, options, cancelled, &mut events)
