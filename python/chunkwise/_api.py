@@ -11,7 +11,7 @@ import numpy as np
 
 from ._array import Array
 from ._inputs import from_array
-from ._namespace import DTYPES, TABLE, call, dtype_name, on_device
+from ._namespace import DTYPES, TABLE, call, on_device
 
 newaxis = None
 pi, e, inf, nan = np.pi, np.e, np.inf, np.nan
@@ -64,8 +64,8 @@ def _filled(shape: Any, value: Any, dtype: Any, chunks: Any = None) -> Array:
         from ._inputs import normalize_chunks
 
         lengths = [max(c, default=1) for c in normalize_chunks(chunks, tuple(shape), np.dtype(dtype or np.float64))]
-        return call("full", shape, value, dtype=dtype and dtype_name(dtype), chunks=lengths)
-    return call("full", shape, value, dtype=dtype and dtype_name(dtype))
+        return call("full", shape, value, dtype=dtype, chunks=lengths)
+    return call("full", shape, value, dtype=dtype)
 
 
 @on_device

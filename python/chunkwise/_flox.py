@@ -13,7 +13,7 @@ from ._array import Array
 from ._functions import apply_gufunc
 from ._hooks import divert
 from ._namespace import TABLE, call
-from ._rows import moved
+from ._rows import along, moved
 
 #: A plan with more labels would be too large.
 MOST_LABELS = 10_000_000
@@ -138,21 +138,17 @@ def _by_rows(array: Array, codes: np.ndarray[Any, Any], count: int, func: str, o
 def groupby_scan(array: Array, *by: Any, func: Any, axis: Any = -1, dtype: Any = None, **_: Any) -> Array:
     """As ``flox.groupby_scan`` along the axis of the labels: cumulative sums and fills in each group. Of whole rows, in processes."""
     labels = [b.compute() if isinstance(b, Array) else np.asarray(b) for b in by]
-    [along] = axis if isinstance(axis, Iterable) else (axis,)
+    [at] = axis if isinstance(axis, Iterable) else (axis,)
     if any(b.ndim != 1 for b in labels):
         raise NotImplementedError("scans of groups by labels of several dimensions are not possible with chunkwise; compute() the array first")
-    along %= array.ndim
 
-    def rows(block: Any) -> Any:
+    def scan(block: Any, axis: int) -> Any:
         import flox
 
-        return flox.groupby_scan(block, *labels, func=func, axis=-1, dtype=dtype)
+        return flox.groupby_scan(block, *labels, func=func, axis=axis, dtype=dtype)
 
-    rows.__name__ = func if isinstance(func, str) else "scan"
-    kind = rows(np.ones((1, len(labels[0])), array.dtype)).dtype
-    found: Array = apply_gufunc(rows, "(i)->(i)", moved(array, [along]), output_dtypes=kind, memory=FLOX)
-    rest = found.ndim - 1
-    return call("permute_dims", found, [*range(along), rest, *range(along, rest)])
+    made = scan(np.ones((1, len(labels[0])), array.dtype), -1).dtype
+    return along(scan, array, at, made, FLOX)
 
 
 def _whole(codes: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

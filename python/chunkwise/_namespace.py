@@ -122,7 +122,7 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     entry = TABLE.get(name)
     check_device(kwargs.pop("device", None))
     kwargs = {k: v for k, v in kwargs.items() if k != "copy" and not (k == "out" and v is None)}
-    half = name in _MOVES and isinstance(args[0], Array) and args[0]._half
+    half = name in _MOVES and bool(args) and getattr(args[0], "_half", False)
     if name == "where" and any(getattr(getattr(a, "dtype", None), "kind", "f") in NOT_NUMBERS for a in args):
         # Dates and texts are in memory already, and what chooses among them is no larger.
         from ._run import compute

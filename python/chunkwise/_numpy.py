@@ -87,8 +87,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         method, inputs = "__call__", (a[(..., *[None] * b.ndim)], b)
     if method == "__call__" and found is None and not kwargs and ufunc.signature is None:
         # What the engine lacks.
-        found = partial(by_numpy, ufunc, outputs=ufunc.nout)
-        return found(inputs) if dtype is None else found(inputs).astype(dtype)
+        return by_numpy(ufunc if dtype is None else partial(ufunc, dtype=dtype), inputs, ufunc.nout)
     if method != "__call__" or found is None or kwargs:
         raise TypeError(f"chunkwise has no np.{ufunc.__name__}{'.' + method if method != '__call__' else ''} with these arguments{_ADVICE}")
     if not all(isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray, str)) for x in inputs):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -10,6 +9,10 @@ import numpy as np
 
 from ._array import Array
 from ._namespace import call
+
+
+#: A float64 from 0 to 1 tells so many whole numbers apart.
+MOST_INTEGERS = 1 << 52
 
 
 def _drawn(size: Any, chunks: Any, seed: int, distribution: str, dtype: Any) -> Array:
@@ -72,9 +75,10 @@ class Generator:
         limits = np.iinfo(dtype)
         if count < 1 or first < limits.min or first + count - 1 > limits.max:
             raise ValueError(f"there are no whole numbers of {np.dtype(dtype)} from {first} to {end}")
-        if count > 1 << math.floor(np.finfo(np.float64).nmant):
+        if count > MOST_INTEGERS:
             raise NotImplementedError("integers() of a range of more than 2^52 numbers")
         steps = call("floor", call("multiply", self.random(size, chunks=chunks), float(count)))
+        # Wide enough for every number in between.
         wide = np.uint64 if np.dtype(dtype) == np.uint64 else np.int64
         return call("add", steps.astype(wide), wide(first)).astype(dtype)
 

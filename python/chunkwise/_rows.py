@@ -50,7 +50,7 @@ def _plain(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[st
     return kept
 
 
-def along(function: Callable[..., Any], x: Array, axis: int, dtype: Any) -> Array:
+def along(function: Callable[..., Any], x: Array, axis: int, dtype: Any, memory: int | None = None) -> Array:
     """A function of whole rows along an axis, which is called with ``axis=-1`` and keeps their shape."""
     [axis] = _axes(axis, x.ndim)
 
@@ -58,7 +58,7 @@ def along(function: Callable[..., Any], x: Array, axis: int, dtype: Any) -> Arra
         return function(block, axis=-1)
 
     rows.__name__ = getattr(function, "__name__", "rows")
-    found = apply_gufunc(rows, "(i)->(i)", moved(x, [axis]), output_dtypes=dtype)
+    found = apply_gufunc(rows, "(i)->(i)", moved(x, [axis]), output_dtypes=dtype, memory=memory)
     order = list(range(x.ndim - 1))
     order.insert(axis, x.ndim - 1)
     result: Array = call("permute_dims", found, order)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._array import Array
 from ._inputs import from_array
-from ._namespace import call, dtype_name, on_device
+from ._namespace import call, on_device
 
 
 def _array(x: Any, like: Any = None) -> Array:
@@ -63,7 +63,7 @@ def arange(start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Any = N
     if start is None or stop is None:
         start, stop = 0, start if stop is None else stop
     numbers = [x.item() if isinstance(x, (np.generic, Array)) else x for x in (start, stop, step)]
-    return call("arange", *numbers, dtype=dtype and dtype_name(dtype), **_chunked(chunks))
+    return call("arange", *numbers, dtype=dtype, **_chunked(chunks))
 
 
 @on_device
@@ -85,7 +85,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     m = n if n_cols is None else operator.index(n_cols)
     # A diagonal far outside is that just outside.
     k = max(-n, min(operator.index(k), m))
-    return call("eye", n, m, k=k, dtype=dtype_name(np.float64 if dtype is None else dtype), **_chunked(chunks))
+    return call("eye", n, m, k=k, dtype=np.float64 if dtype is None else dtype, **_chunked(chunks))
 
 
 def _triangle(x: Array, k: int, lower: bool) -> Array:

@@ -119,6 +119,51 @@ def test_float16_is_read_and_stored(halves: np.ndarray[Any, Any]) -> None:
         np.testing.assert_array_equal(again[...], halves)
 
 
+def test_arrays_of_float16_are_made() -> None:
+    for lazy, wanted in (
+        (cw.zeros((3, 2), dtype="float16"), np.zeros((3, 2), "f2")),
+        (cw.full((2,), 0.1, dtype=np.float16, chunks=1), np.full(2, 0.1, "f2")),
+        (cw.full((2,), np.float16(3)), np.full(2, 3, "f2")),
+        (cw.eye(3, dtype="f2"), np.eye(3, dtype="f2")),
+        (cw.arange(5, dtype=">f2"), np.arange(5, dtype="f2")),
+        (cw.linspace(0, 1, 5, dtype="f2"), np.linspace(0, 1, 5, dtype="f2")),
+        (cw.ones_like(cw.zeros(3, dtype="f2")), np.ones(3, "f2")),
+        (cw.sum(cw.ones((4, 2)), axis=0, dtype="f2"), np.full(2, 4, "f2")),
+    ):
+        assert lazy.dtype == np.float16
+        np.testing.assert_array_equal(lazy.compute(), wanted)
+    with pytest.raises(TypeError, match="float128|longdouble|no dtype"):
+        cw.zeros(3, dtype=np.longdouble)
+
+
+WINDS = Path(__file__).parents[2] / "examples" / "data" / "winds.zarr"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"chunks": (6, 73, 72), "shards": (24, 73, 144)},
+        {"encoding": {"dtype": "int16", "scale_factor": 0.01, "_FillValue": -32768}},
+        {"encoding": {"zarr_format": 2, "dtype": "int16", "scale_factor": 0.01, "_FillValue": -32768}},
+        {"encoding": {"zarr_format": 2, "dtype": ">f4"}},
+        {"encoding": {"dtype": "float16"}},
+        {"encoding": {"codec": "zstd", "fill_value": np.nan}},
+    ],
+    ids=str,
+)
+def test_xarray_finds_names_units_and_times(how: dict[str, Any]) -> None:
+    cw.open(str(WINDS / "uwnd")).to_zarr("out.zarr/uwnd", **how)
+    found, wanted = (xr.open_zarr(path, chunks=None).uwnd.load() for path in ("out.zarr", WINDS))
+    assert (found.dims, found.attrs, found.name) == (wanted.dims, wanted.attrs, wanted.name) and found.time.dtype.kind == "M"
+    for name, coordinate in wanted.coords.items():
+        xr.testing.assert_identical(found[name], coordinate)
+        assert found[name].dtype == coordinate.dtype
+    said = how.get("encoding", {}).get("dtype", "float32")
+    assert found.encoding["dtype"] == np.dtype(said).newbyteorder("=")
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if said == "float16" else 1e-7, atol=0.0051 if said == "int16" else 0)
+
+
 def test_functions_may_return_float16() -> None:
     x = cw.from_array(VALUES, chunks=(4, 7))
     half = VALUES.astype("f2")
