@@ -1,7 +1,7 @@
 //! Where things are: URLs and plain paths.
 
 use crate::{StorageError, trust};
-use chunkwise_types::{STORE_SCHEMES, is_remote, without_secrets};
+use chunkwise_types::{is_remote, without_secrets};
 use std::path::{Component, Path, PathBuf};
 
 /// A normalised URL of a folder: `file:///abs/path`, `memory:///name`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`,
@@ -35,7 +35,7 @@ impl Location {
         if let Some((scheme, rest)) = text.split_once("://")
             && scheme != "file"
         {
-            if !STORE_SCHEMES.contains(&scheme) {
+            if !is_remote(text) {
                 let meant = [("s3a", "s3"), ("s3n", "s3"), ("gcs", "gs"), ("abfs", "az"), ("azure", "az")];
                 return Err(match meant.iter().find(|(s, _)| *s == scheme) {
                     Some((_, known)) => bad(&format!("write {known}:// instead of {scheme}://")),

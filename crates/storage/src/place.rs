@@ -7,6 +7,7 @@
 
 use crate::remote::{self, variable};
 use crate::{Location, StorageError, Stores};
+use chunkwise_types::PROGRAM_SCHEME;
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -210,6 +211,7 @@ fn of_object(stores: &Stores, location: &Location) -> Result<Vec<String>, Storag
     };
     match scheme {
         "memory" => parts.push("memory".into()),
+        PROGRAM_SCHEME => parts.extend([scheme.to_string(), bucket.to_string()]),
         "http" | "https" => {
             let (host, _) = server(&format!("{scheme}://{bucket}"));
             match of_cloud(&host) {

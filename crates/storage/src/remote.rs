@@ -7,7 +7,7 @@ use crate::input::Stamp;
 use crate::shared::Owners;
 use crate::trust::{self, Trust, is_true};
 use bytes::Bytes;
-use chunkwise_types::StoreOptions;
+use chunkwise_types::{PROGRAM_SCHEME, StoreOptions};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -337,6 +337,7 @@ impl Remote {
             "gs" => gs(bucket, o, trust)?,
             "az" => az(bucket, o, trust)?,
             "http" | "https" => http(scheme, bucket, o, trust)?,
+            PROGRAM_SCHEME => return Err("this is a store of the program that opened it, which no other program can reach".into()),
             _ => (Arc::new(object_store::local::LocalFileSystem::new()), None),
         };
         if let Some(endpoint) = &endpoint {

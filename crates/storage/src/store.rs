@@ -9,6 +9,7 @@ use crate::remote::{self, Fetched, Remote};
 use crate::shared::Owner;
 use crate::{Location, MemoryTier, StorageError, Stores, local};
 use bytes::Bytes;
+use chunkwise_types::PROGRAM_SCHEME;
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 use object_store::path::Path as Key;
@@ -79,9 +80,9 @@ impl Store {
         self.location.is_remote()
     }
 
-    /// True if it can be listed. Web servers cannot, and nothing can be written to them.
+    /// True if it can be listed. Web servers and stores of the program cannot, and nothing can be written to them.
     pub fn can_list(&self) -> bool {
-        !self.remote.scheme.starts_with("http")
+        !self.remote.scheme.starts_with("http") && self.remote.scheme != PROGRAM_SCHEME
     }
 
     pub(crate) fn check_full(&self, action: &'static str, key: &str) -> Result<(), StorageError> {
@@ -91,6 +92,7 @@ impl Store {
         }
         let detail = match action {
             _ if !listed => "its chunks are parts of another file, which can only be read",
+            _ if self.remote.scheme == PROGRAM_SCHEME => "a store of the program can only be read, key by key",
             "list" => "a web server cannot be listed; name an array, or a group with consolidated metadata",
             _ => "http and https URLs can only be read; write to a folder, s3://, gs:// or az://",
         };

@@ -7,11 +7,12 @@
 
 use crate::allowed::Prefixes;
 use crate::counters::{Count, Counters, Counts};
+use crate::program::ProgramStores;
 use crate::references::{HeldReferences, Known, References};
 use crate::remote::{self, Remote};
 use crate::trust::{self, Trust};
 use crate::{Location, StorageError, Store};
-use chunkwise_types::StoreOptions;
+use chunkwise_types::{PROGRAM_SCHEME, StoreOptions};
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -39,6 +40,7 @@ struct Inner {
     counts: Counts,
     references: Known,
     held: OnceLock<HeldReferences>,
+    programs: OnceLock<ProgramStores>,
     // Apart from the rest, because the clients of open stores hold it.
     trust: Arc<Trust>,
 }
@@ -75,6 +77,11 @@ impl Stores {
     /// Reads lists of chunks that have no files. Several handles may share them. Only the first call has an effect.
     pub fn with_references(&self, held: HeldReferences) {
         let _ = self.0.held.set(held);
+    }
+
+    /// Reads from stores of the program itself. Several handles may share them. Only the first call has an effect.
+    pub fn with_program_stores(&self, programs: ProgramStores) {
+        let _ = self.0.programs.set(programs);
     }
 
     /// Sets how the stores under some URL prefixes are reached, for everything that is opened from now on. The options come from a file: a
@@ -172,6 +179,11 @@ impl Stores {
     /// Opens the store of a location, or returns the one that is open already.
     pub(crate) fn remote(&self, location: &Location) -> Result<Arc<Remote>, StorageError> {
         let (scheme, bucket, _) = remote::parts(location);
+        if scheme == PROGRAM_SCHEME
+            && let Some(found) = self.0.programs.get().and_then(|programs| programs.get(bucket))
+        {
+            return Ok(found);
+        }
         let (key, options) = self.name(location);
         if let Some(found) = self.0.open.lock().get(&key) {
             return Ok(found.clone());

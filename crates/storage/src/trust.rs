@@ -8,7 +8,7 @@
 //! accounts and buckets are checked by their grammar.
 
 use crate::StorageError;
-use chunkwise_types::{StoreOptions, without_secrets};
+use chunkwise_types::{PROGRAM_SCHEME, StoreOptions, without_secrets};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -289,6 +289,8 @@ pub(crate) fn check_bucket(scheme: &str, bucket: &str) -> Result<(), String> {
             Err(format!("'{bucket}' is no bucket; it has letters, digits, '-', '_' and '.', and letters or digits at both ends"))
         }
         "az" if matches!(bucket, "$root" | "$web" | "$logs") || is_name(bucket, 63, &['-']) => Ok(()),
+        PROGRAM_SCHEME if is_name(bucket, 255, &['-', '_', '.']) => Ok(()),
+        PROGRAM_SCHEME => Err(format!("'{bucket}' is no name of a store; it has letters, digits, '-', '_' and '.'")),
         "az" => Err(format!("'{bucket}' is no container; it has letters, digits and '-', and letters or digits at both ends")),
         _ => {
             let odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '\\' | '@' | '%' | '<' | '>' | '"');

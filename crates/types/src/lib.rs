@@ -14,7 +14,7 @@ pub use dtype::{DType, DTypeKind};
 pub use grid::{AxisChunks, ChunkGrid, GridError};
 pub use region::{PerAxis, Region, ravel, unravel, volume};
 pub use scalar::Scalar;
-pub use stores::{STORE_SCHEMES, StoreOptions, is_remote, secret_field, without_secrets};
+pub use stores::{PROGRAM_SCHEME, STORE_SCHEMES, StoreOptions, is_remote, secret_field, without_secrets};
 
 /// The largest rank that any array may have. Bounds recursion and allocation on untrusted input.
 pub const MAX_RANK: usize = 32;

@@ -54,9 +54,12 @@ pub struct StoreOptions {
 /// The URL schemes of object stores.
 pub const STORE_SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
+/// The URL scheme of stores that a program has itself: `program://NAME/KEY`. No other program can reach them.
+pub const PROGRAM_SCHEME: &str = "program";
+
 /// True if the URL is of an object store. Requests take long there, so many should be in flight.
 pub fn is_remote(url: &str) -> bool {
-    url.split_once("://").is_some_and(|(scheme, _)| STORE_SCHEMES.contains(&scheme))
+    url.split_once("://").is_some_and(|(scheme, _)| STORE_SCHEMES.contains(&scheme) || scheme == PROGRAM_SCHEME)
 }
 
 /// An error text for a field that looks like a secret; `None` if it does not.

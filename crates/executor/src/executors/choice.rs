@@ -72,9 +72,15 @@ impl Choice {
             Choice::Workers(factory) => factory,
         };
         let urls = std::iter::once(&plan.spec.work_dir).chain(plan.arrays.values().map(|a| &a.url));
-        if let Some(url) = urls.into_iter().find(|u| u.starts_with("memory:")) {
+        if let Some(url) = urls.clone().find(|u| u.starts_with("memory:")) {
             return Err(RunError::Executor(format!(
                 "'{url}' is memory of one process, which workers do not share; use a folder or a bucket"
+            )));
+        }
+        if let Some(url) = urls.clone().find(|u| u.starts_with("program://")) {
+            return Err(RunError::Executor(format!(
+                "'{url}' is a store of the program that opened it, which workers do not share; open the array with the executor that is to \
+                 read it, or use the executor 'threads'"
             )));
         }
         let context = Arc::new(TaskContext::open(stores, plan).map_err(bad)?);
