@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from . import _chunkwise
 from ._errors import MemoryLimitError
+from ._loops import waiting
 
 T = TypeVar("T")
 
@@ -70,7 +71,8 @@ def settled(run: Callable[[bool], T], lazies: Iterable[Any]) -> T:
     callers = {c.version: c for lazy in lazies for c in lazy.callers if not c.declared}
     before = {version: _limits.get(version) for version in callers}
     try:
-        found = _tried(run, callers)
+        with waiting():
+            found = _tried(run, callers)
     except MemoryLimitError:
         for version, was in before.items():
             if _limits.get(version) != was:

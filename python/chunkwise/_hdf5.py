@@ -36,7 +36,7 @@ DEFLATE, SHUFFLE, FLETCHER32, ZSTD = 1, 2, 3, 32015
 CHECKSUM = 4
 
 
-class _Unknown(Exception):
+class Unknown(Exception):
     """A data set that the engine cannot read."""
 
 
@@ -54,7 +54,7 @@ def _codecs(properties: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]
         found.pop(0)
         behind = CHECKSUM
     if found:
-        raise _Unknown
+        raise Unknown
     return compressor, filters, behind
 
 
@@ -65,36 +65,38 @@ def _pieces(shape: tuple[int, ...], itemsize: int, native: bool) -> tuple[int, .
     rows = next((shape[0] // n for n in range(fewest, min(64 * fewest, MANY) + 1) if shape[0] % n == 0), shape[0])
     # Any part of the elements as they are in memory can be read.
     if not native and rows * row > LARGE:
-        raise _Unknown
+        raise Unknown
     return (rows, *shape[1:])
 
 
-def _chunks(dataset: Any, properties: Any) -> tuple[dict[str, list[int]], dict[str, Any]]:
-    """Where each chunk is and how many bytes it has, and how long chunks are and how they are encoded, as in the metadata."""
+def _encoding(dataset: Any, properties: Any) -> tuple[dict[str, Any], int]:
+    """How long chunks are and how they are encoded, as in the metadata, and the bytes behind each chunk that are not decoded."""
     shape, dtype = dataset.shape, dataset.dtype
-    places: dict[str, list[int]] = {}
     if properties.get_layout() != import_module("h5py").h5d.CHUNKED:
-        at = dataset.get_offset()
-        lengths = _pieces(shape, dtype.itemsize, dtype.isnative)
-        bytes_each = prod(lengths) * dtype.itemsize
-        if at is not None:
-            rest = ".0" * (len(shape) - 1)
-            places = {f"{i}{rest}": [at + i * bytes_each, bytes_each] for i in range(shape[0] // lengths[0])}
-        return places, {"chunks": lengths, "compressor": None, "filters": None}
+        return {"chunks": _pieces(shape, dtype.itemsize, dtype.isnative), "compressor": None, "filters": None}, 0
     lengths = properties.get_chunk()
     if prod(ceil(n / c) for n, c in zip(shape, lengths)) > MANY or prod(lengths) * dtype.itemsize > LARGE:
-        raise _Unknown
+        raise Unknown
     compressor, filters, behind = _codecs(properties)
+    return {"chunks": lengths, "compressor": compressor, "filters": filters}, behind
 
-    def found(chunk: Any) -> None:
-        # Bits of the mask are filters that were left out.
-        if chunk.filter_mask or chunk.size < behind:
-            raise _Unknown
-        key = ".".join(str(start // length) for start, length in zip(chunk.chunk_offset, lengths))
-        places[key] = [chunk.byte_offset, chunk.size - behind]
 
-    dataset.chunk_iter(found)
-    return places, {"chunks": lengths, "compressor": compressor, "filters": filters}
+def places(dataset: Any, chunks: tuple[int, ...], behind: int) -> dict[str, tuple[int, int, int]]:
+    """For each chunk where in the file it is, its bytes, and which filters were left out, as the bits of a mask."""
+    shape, found = dataset.shape, dict[str, tuple[int, int, int]]()
+    if dataset.get_create_plist().get_layout() != import_module("h5py").h5d.CHUNKED:
+        at, size = dataset.get_offset(), prod(chunks) * dataset.dtype.itemsize
+        rest = ".0" * (len(shape) - 1)
+        return {} if at is None else {f"{i}{rest}": (at + i * size, size, 0) for i in range(shape[0] // chunks[0])}
+
+    def add(chunk: Any) -> None:
+        if chunk.size < behind:
+            raise Unknown
+        key = ".".join(str(start // length) for start, length in zip(chunk.chunk_offset, chunks))
+        found[key] = (chunk.byte_offset, chunk.size - behind, chunk.filter_mask)
+
+    dataset.chunk_iter(add)
+    return found
 
 
 def _fill(value: Any) -> Any:
@@ -107,21 +109,38 @@ def _fill(value: Any) -> Any:
     return item
 
 
-def _described(file: Any, name: str, path: str, state: os.stat_result) -> str:
-    """The metadata and the list of a data set, through the part of h5py that is near to HDF5: there may be thousands of files."""
+def metadata_of(dataset: Any) -> tuple[dict[str, Any], int]:
+    """The metadata of a data set, as Zarr has it, and the bytes behind each chunk that are not decoded."""
     h5d = import_module("h5py").h5d
-    dataset = h5d.open(file, name.encode())
     properties, shape, dtype = dataset.get_create_plist(), dataset.shape, dataset.dtype
     # Small data sets may be in the header, and virtual ones in other files.
     stored = shape and 0 not in shape and properties.get_layout() in (h5d.CONTIGUOUS, h5d.CHUNKED) and not properties.get_external_count()
-    if not stored or dtype.kind not in "biufc" or dtype.hasobject or file.get_create_plist().get_userblock():
-        raise _Unknown
+    if not stored or dtype.kind not in "biufc" or dtype.hasobject:
+        raise Unknown
     fill = np.zeros((), dtype)
     properties.get_fill_value(fill)
-    places, encoding = _chunks(dataset, properties)
-    metadata = {"zarr_format": 2, "shape": shape, "dtype": dtype.str, "fill_value": _fill(fill), "order": "C", "dimension_separator": ".", **encoding}
-    listed = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "metadata": metadata, "chunks": places}
-    return json.dumps(listed, separators=(",", ":"))
+    encoding, behind = _encoding(dataset, properties)
+    described = {"zarr_format": 2, "shape": shape, "dtype": dtype.str, "fill_value": _fill(fill), "order": "C", "dimension_separator": "."}
+    return {**described, **encoding}, behind
+
+
+def opened(file: Any, name: str) -> Any:
+    """A data set of a file, through the part of h5py that is near to HDF5: there may be thousands of files."""
+    if file.get_create_plist().get_userblock():
+        raise Unknown
+    return import_module("h5py").h5d.open(file, name.encode())
+
+
+def _described(file: Any, name: str, path: str, state: os.stat_result) -> str:
+    """The metadata and the list of a data set."""
+    dataset = opened(file, name)
+    metadata, behind = metadata_of(dataset)
+    listed = places(dataset, metadata["chunks"], behind)
+    if any(mask for _, _, mask in listed.values()):
+        raise Unknown
+    chunks = {key: place[:2] for key, place in listed.items()}
+    content = {"path": path, "size": state.st_size, "modified": max(state.st_mtime_ns, 0), "metadata": metadata, "chunks": chunks}
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _listed(path: str, name: str, state: os.stat_result) -> str:
@@ -150,11 +169,15 @@ def _in_file(path: str, name: str, spec: Spec | None, like: Any) -> Array | None
         if not _references.is_listed(place):
             _references.hold(place, _listed(path, name, state))
         array = Array(bound(_chunkwise.open(place, used._runtime(), False), spec, used.storage))
-        # Numbers of 16 bits are wider in the engine, and netCDF makes an unlimited dimension as long as its longest variable.
-        return array if array.shape == tuple(like.shape) and array.dtype == np.dtype(like.dtype).newbyteorder("=") else None
+        return array if _alike(array, like) else None
     # HDF5 raises what its library says: there is no such file or name, or others write to it.
-    except (_Unknown, OSError, KeyError, ValueError, RuntimeError, AttributeError):
+    except (Unknown, OSError, KeyError, ValueError, RuntimeError, AttributeError):
         return None
+
+
+def _alike(array: Array, x: Any) -> bool:
+    """False for numbers of 16 bits, which are wider in the engine, and where netCDF makes an unlimited dimension as long as its longest variable."""
+    return array.shape == tuple(x.shape) and array.dtype == np.dtype(x.dtype).newbyteorder("=")
 
 
 def of_dataset(x: Any, spec: Spec | None) -> Array | None:
@@ -173,10 +196,30 @@ def of_netcdf(x: Any, spec: Spec | None) -> Array | None:
     """What xarray reads with netCDF4 or h5netcdf as the engine reads it, if it can."""
     if type(x).__name__ not in ("NetCDF4ArrayWrapper", "H5NetCDFArrayWrapper"):
         return None
-    path, group = getattr(x.datastore, "_filename", None), getattr(x.datastore, "_group", None) or ""
-    if not isinstance(path, str) or not os.path.isfile(path):
+    name = f"{(getattr(x.datastore, '_group', None) or '').rstrip('/')}/{x.variable_name}"
+    path = getattr(x.datastore, "_filename", None)
+    if not isinstance(path, str):
         return None
+    if not os.path.isfile(path):
+        return of_file_object(x, name, spec)
     if find_spec("h5py") is None:
         warnings.warn("netCDF files are read by processes, which is slow; install h5py, with which the engine reads them", stacklevel=2)
         return None
-    return _in_file(path, f"{group.rstrip('/')}/{x.variable_name}", spec, x)
+    return _in_file(path, name, spec, x)
+
+
+def of_file_object(x: Any, name: str, spec: Spec | None) -> Array | None:
+    """What xarray reads with h5netcdf from a file of fsspec, as the engine reads it, if it can."""
+    from ._hdf5_objects import through_fsspec
+
+    file = next(iter(getattr(getattr(x.datastore, "_manager", None), "_args", ())), None)
+    fs, path = getattr(file, "fs", None), getattr(file, "path", None)
+    if fs is None or not isinstance(path, str) or prod(x.shape) * np.dtype(x.dtype).itemsize <= SMALL:
+        return None
+    if os.path.isfile(path) and "file" in fs.protocol:
+        return _in_file(path, name, spec, x)
+    try:
+        array = through_fsspec(fs, path, x.datastore.ds._root._h5file.id, name, spec)
+        return array if array is not None and _alike(array, x) else None
+    except (Unknown, OSError, KeyError, ValueError, RuntimeError, AttributeError):
+        return None

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _chunkwise
 from ._array import Array, Chunks
+from ._mounted import mounted
 from ._spec import Spec, bound, current, over
 from ._stores import Place, place
 
@@ -39,6 +40,8 @@ def open(url: Any, *, chunks: Any = None, spec: Spec | None = None) -> Array:
 def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool) -> Array:
     found = place(x)
     if found is None:
+        if path is None and (array := mounted(x, spec, decode)) is not None:
+            return array
         if not isinstance(x, (str, os.PathLike)):
             raise TypeError(f"a URL, a path or an array of Zarr that the engine can read is needed, not {type(x).__name__}; from_array reads others")
         found = Place(_url(x))
@@ -52,12 +55,15 @@ def read_by_engine(x: Any, spec: Spec | None) -> Array | None:
     """An array of zarr-python as the engine reads it, or None if only zarr-python can: it has other codecs, and other ways to get keys."""
     found = place(x)
     if found is None:
-        return None
+        return mounted(x, spec)
     try:
         return from_zarr(x, spec=spec)
     except FileNotFoundError:
         raise
     except (ValueError, OSError) as e:
+        # Python may have keys that the engine cannot find.
+        if (read := mounted(x, spec)) is not None:
+            return read
         from ._namespace import DTYPES
 
         if np.dtype(x.dtype).name not in DTYPES:
@@ -80,6 +86,10 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     """
     if isinstance(x, Array):
         return x if chunks in (None, "auto") else x.rechunk(chunks)
+    from ._sources import read_by_dask, read_in_processes
+
+    if (source := read_by_dask(x)) is not None and not hasattr(source, "get_duck_array"):
+        return from_array(source, x.chunks if chunks is None or isinstance(chunks, str) and chunks == "auto" else chunks, spec=spec)
     if (read := read_by_engine(x, spec)) is not None:
         return read if chunks is None or isinstance(chunks, str) and chunks == "auto" else read.rechunk(chunks)
     if isinstance(x, (bool, int, float, complex, list, tuple)):
@@ -99,7 +109,6 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     lengths = normalize_chunks("auto" if chunks is None else chunks, shape, np.dtype(name), previous=previous)
     if not isinstance(x, np.ndarray):
         from ._hdf5 import of_dataset
-        from ._sources import read_in_processes
 
         if (read := of_dataset(x, spec)) is not None:
             return Array(bound(read._lazy if read.chunks == lengths else read._lazy.rechunked(lengths), spec))

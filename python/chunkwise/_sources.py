@@ -86,6 +86,19 @@ def _sendable(x: Any) -> Any | None:
     return x if getattr(x, "reads_files", False) else None
 
 
+def read_by_dask(x: Any) -> Any | None:
+    """What an array of Dask reads, if it does nothing but that: some libraries open their arrays with Dask, whatever is asked for."""
+    if not type(x).__module__.startswith("dask.array."):
+        return None
+    # So :func:`dask.array.from_array` names what it makes, and everything that is computed from it has other names.
+    layers, original = getattr(x.dask, "layers", {}), f"original-{x.name}"
+    if layers.keys() != {original, x.name}:
+        return None
+    source = dict(layers[original]).get(original)
+    alike = getattr(source, "shape", None) == x.shape and getattr(source, "dtype", None) == x.dtype
+    return source if alike else None
+
+
 def _pickled(x: Any) -> tuple[bytes, int] | None:
     """What a process gets of an array, without values, and the bytes of it with them."""
     values: list[Any] = []

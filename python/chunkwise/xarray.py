@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, wraps
 from itertools import accumulate
 from typing import Any
 
@@ -25,6 +25,7 @@ from ._hooks import divert
 from ._index import orthogonal, points
 from ._inputs import from_array, normalize_chunks, read_by_engine, zarr_folder
 from ._namespace import NOT_NUMBERS, call
+from ._sources import read_by_dask
 from ._spec import Spec
 from ._targets import store_elsewhere
 
@@ -71,7 +72,9 @@ def unwrapped(data: Any, spec: Spec | None = None) -> Array:
     if (read := read_by_engine(data, spec)) is not None:
         # xarray aligns by its own labels and has its own attributes.
         return Array(read._lazy.bare())
-    if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray):
+    if (source := read_by_dask(data)) is not None:
+        return unwrapped(source, spec)
+    if isinstance(data, indexing.ImplicitToExplicitIndexingAdapter | indexing.CopyOnWriteArray | indexing.DaskIndexingAdapter):
         return unwrapped(data.array, spec)
     if isinstance(data, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):
         return _indexed(unwrapped(data.array, spec), data.key)
@@ -110,6 +113,24 @@ def _divert_fit(module: Any) -> None:
     divert(module, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
 
 
+def _icechunk(module: Any) -> None:
+    """``to_icechunk`` takes arrays that are not Dask's for values, and would compute each chunk of the target in a run of its own."""
+    original = module.LazyArrayWriter.write_eager
+
+    @wraps(original)
+    def write_eager(writer: Any) -> None:
+        parts = list(zip(writer.eager_sources, writer.eager_targets, writer.eager_regions))
+        lazy = [part for part in parts if isinstance(part[0], Array)]
+        if lazy:
+            sources, targets, regions = zip(*lazy)
+            ChunkwiseManager().store(sources, targets, regions=[region or (slice(None),) * source.ndim for source, region in zip(sources, regions)])
+        rest = [part for part in parts if not isinstance(part[0], Array)]
+        writer.eager_sources, writer.eager_targets, writer.eager_regions = map(list, zip(*rest)) if rest else ([], [], [])
+        original(writer)
+
+    module.LazyArrayWriter.write_eager = write_eager
+
+
 def _install() -> None:
     """Makes methods of xarray, which would compute arrays of chunkwise or refuse them, operations of the engine."""
     _flox.install()
@@ -119,6 +140,7 @@ def _install() -> None:
     for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
         wrapt.register_post_import_hook(_divert_fit, module)
     wrapt.register_post_import_hook(_labels.install, "xarray.computation.computation")
+    wrapt.register_post_import_hook(_icechunk, "icechunk.xarray")
     for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):
         divert(indexing.ArrayApiIndexingAdapter, name, partial(_of_adapter, index), lambda adapter, _: adapter.array)
 

@@ -38,11 +38,14 @@ impl Lazy {
 pub fn open(py: Python<'_>, url: &str, runtime: &Runtime, decode: bool) -> PyResult<Lazy> {
     // Who calls this is the person whose machine this is.
     runtime.stores().allow_named(url);
-    let opened = py.detach(|| -> Result<Array, Error> {
-        let stored = runtime.engine().array(url, None)?;
-        if decode { decode_cf(&stored) } else { Ok(stored) }
-    });
-    Ok(Lazy::new(opened.map_err(Failure::from)?, Vec::new()))
+    let array = py.detach(|| opened(runtime, url, decode));
+    Ok(Lazy::new(array.map_err(Failure::from)?, Vec::new()))
+}
+
+/// The stored array at a URL; with `decode`, unpacked by the CF conventions.
+pub fn opened(runtime: &Runtime, url: &str, decode: bool) -> Result<Array, Error> {
+    let stored = runtime.engine().array(url, None)?;
+    if decode { decode_cf(&stored) } else { Ok(stored) }
 }
 
 /// One entry of an index expression.

@@ -8,6 +8,7 @@ mod buffer;
 mod errors;
 mod function;
 mod memory;
+mod mounted;
 mod run;
 mod runtime;
 mod store;
@@ -36,6 +37,7 @@ fn _chunkwise(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(function::map_overlap, m)?)?;
     m.add_function(wrap_pyfunction!(function::reduce, m)?)?;
     m.add_function(wrap_pyfunction!(memory::held, m)?)?;
+    m.add_function(wrap_pyfunction!(mounted::mounted, m)?)?;
     m.add_function(wrap_pyfunction!(table::functions, m)?)?;
     m.add_function(wrap_pyfunction!(table::call, m)?)?;
     m.add_function(wrap_pyfunction!(run::default_work_dir, m)?)?;

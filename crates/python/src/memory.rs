@@ -3,6 +3,7 @@
 use crate::array::Lazy;
 use crate::errors::Failure;
 use crate::function::Called;
+use crate::mounted::Mounted;
 use crate::runtime::Runtime;
 use chunkwise::kernels::Block;
 use chunkwise::results::LARGE;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Held {
     Values(Values),
     Function(Called),
+    Mounted(Mounted),
     /// What runs that compute it may use, as Python says it.
     Spec(Py<PyAny>),
 }

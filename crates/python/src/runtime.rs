@@ -1,7 +1,7 @@
 //! How stores are reached: a runtime of the engine for each set of storage options.
 
 use crate::errors::Failure;
-use chunkwise::storage::{HeldReferences, Location, Stores};
+use chunkwise::storage::{HeldReferences, Location, ProgramStores, Stores};
 use chunkwise::types::{StoreOptions, secret_field};
 use chunkwise::{Error, Session};
 use object_store::memory::InMemory;
@@ -16,6 +16,9 @@ static MEMORY: LazyLock<Arc<InMemory>> = LazyLock::new(Arc::default);
 
 /// Where the chunks of HDF5 files are. All runtimes of this process share it, too.
 static REFERENCES: LazyLock<HeldReferences> = LazyLock::new(HeldReferences::default);
+
+/// Stores that only Python can read. All runtimes of this process share them as well.
+pub static PROGRAMS: LazyLock<ProgramStores> = LazyLock::new(ProgramStores::default);
 
 /// Lets arrays be opened in this process with a list of chunks, as if its file existed.
 #[pyfunction]
@@ -43,6 +46,7 @@ impl Runtime {
         let stores = engine.stores();
         stores.mount(&Location::parse("memory:", None).map_err(Error::from).map_err(Failure::from)?, MEMORY.clone());
         stores.with_references(REFERENCES.clone());
+        stores.with_program_stores(PROGRAMS.clone());
         stores.configure_by_program(&storage).map_err(Error::from).map_err(Failure::from)?;
         Ok(Runtime { engine, storage })
     }

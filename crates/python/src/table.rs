@@ -10,12 +10,13 @@ use pyo3::types::{PyDict, PyTuple};
 /// The result of an operation of the table, called by its name.
 #[pyfunction]
 #[pyo3(signature = (name, args, kwargs = None))]
-pub fn call(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Lazy> {
+pub fn call(py: Python<'_>, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Lazy> {
     let mut held = Vec::new();
     let positional = args.iter().map(|v| value(&v, &mut held)).collect::<PyResult<_>>()?;
     let named = kwargs.into_iter().flatten().map(|(k, v)| Ok((k.extract()?, value(&v, &mut held)?))).collect::<PyResult<_>>()?;
     let arguments = Arguments { positional, named };
-    let result = table::named(name).and_then(|o| o.call(&arguments, &Context::default())?.array());
+    // Labels are read from stores, which may need Python for it.
+    let result = py.detach(|| table::named(name).and_then(|o| o.call(&arguments, &Context::default())?.array()));
     Ok(Lazy::new(result.map_err(refused)?, held))
 }
 

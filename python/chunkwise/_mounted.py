@@ -1,0 +1,103 @@
+"""Arrays in stores that only Python can read, such as those of Icechunk and Kerchunk, in archives, and those with keys of their own.
+
+The engine asks for encoded chunks, decodes them, and does everything else itself. No values pass through Python.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from . import _chunkwise
+from ._array import Array
+from ._loops import other_loop, waits, waiting
+from ._spec import Spec, bound, current
+
+
+class ZarrStore:
+    """A store of zarr-python, whose functions run on the event loop of zarr-python: some stores are bound to it."""
+
+    def __init__(self, store: Any) -> None:
+        self.store, self.prototype = store, import_module("zarr.core.buffer").default_buffer_prototype()
+        self.zarr, self.ranges = import_module("zarr.core.sync"), import_module("zarr.abc.store")
+
+    def ask(self, name: str, *args: Any) -> Any:
+        """The result of a function of the store."""
+        thread = self.zarr.iothread[0]
+        if thread is None or not waits(thread.ident):
+            return self.zarr.sync(getattr(self.store, name)(*args))
+        return self.zarr.sync(getattr(self.elsewhere, name)(*args), loop=other_loop())
+
+    @cached_property
+    def elsewhere(self) -> Any:
+        """The store for the other event loop. Those of fsspec have connections that are bound to the loop, and to the thread, on which they are made."""
+        if type(self.store).__name__ != "FsspecStore":
+            return self.store
+        return self.zarr.sync(_unpickled(pickle.dumps(self.store)), loop=other_loop())
+
+    def get(self, key: str, start: int, stop: int | None) -> tuple[bytes, int, int] | None:
+        """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of the whole object. A start below zero counts from the end."""
+        size = 0
+        if (start, stop) != (0, None):
+            try:
+                size = int(self.ask("getsize", key))
+            except FileNotFoundError:
+                return None
+        # Some stores say that what does not exist is empty.
+        if size == 0:
+            found = self.ask("get", key, self.prototype)
+            return None if found is None else part(_bytes(found), start, stop)
+        start, stop = within(size, start, stop)
+        if start >= stop:
+            return b"", start, size
+        found = self.ask("get", key, self.prototype, self.ranges.RangeByteRequest(start, stop))
+        return None if found is None else (_bytes(found), start, size)
+
+
+async def _unpickled(store: bytes) -> Any:
+    return pickle.loads(store)
+
+
+def within(size: int, start: int, stop: int | None) -> tuple[int, int]:
+    """The positions in an object of so many bytes. A start below zero counts from the end."""
+    start = max(size + start, 0) if start < 0 else min(start, size)
+    return start, size if stop is None else min(stop, size)
+
+
+def part(data: bytes, start: int, stop: int | None) -> tuple[bytes, int, int]:
+    """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of all of it."""
+    start, stop = within(len(data), start, stop)
+    return data[start:stop], start, len(data)
+
+
+def _bytes(found: Any) -> bytes:
+    """What is in a buffer of zarr-python, without a copy if it was made of bytes."""
+    if isinstance(found, bytes):
+        return found
+    values = found.as_numpy_array()
+    of = values.base
+    return of if isinstance(of, bytes) and len(of) == values.nbytes else bytes(values.tobytes())
+
+
+def fresh(store: Any) -> str:
+    """What messages call a store: a name that no other store of any process has, so that no plan of another seems to read it."""
+    return f"{type(store).__name__.lower()}-{secrets.token_hex(4)}"
+
+
+def mounted(x: Any, spec: Spec | None, decode: bool = False) -> Array | None:
+    """An array of zarr-python as the engine reads it through its store, if that is possible in this process."""
+    if not type(x).__module__.startswith("zarr."):
+        return None
+    store, used = getattr(x, "store", None), current(spec)
+    if not used._in_process() or not hasattr(store, "getsize") or not hasattr(store, "get"):
+        return None
+    try:
+        with waiting():
+            lazy = _chunkwise.mounted(ZarrStore(store), fresh(store), getattr(x, "path", ""), used._runtime(), decode)
+        return Array(bound(lazy, spec, used.storage))
+    # It may have codecs that the engine does not know, or a store that is not as others are.
+    except (ValueError, OSError, ImportError, AttributeError):
+        return None
