@@ -16,6 +16,8 @@ from services.podman import IMAGE, Podman
 
 # Fixtures and parameters of tests that need one.
 ENGINES = {"slurm", "podman", "container", "kubernetes", "batch", "aws-batch", "lambda", "dask", "ray"}
+# Of these, tests share a server.
+ONCE = ("slurm", "ray", "dask", "podman", "container", "lambda")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Results are compared with xarray's own group-bys. flox, which the tests of the Python package need, has others: the dtype of a complex
@@ -48,12 +50,18 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of engines run one after another: their servers wait for each other's processes, and jobs must start in time."""
+    """Tests of engines run after the others, since jobs must start in time. Those of one engine run one after another: its server is started once, and of some
+    there is one on a machine."""
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         names = {*item.fixturenames} - {*params} | {p for p in params.values() if isinstance(p, str)}
-        if ENGINES & names or "aws" in item.path.parts[-2] or "aws" in item.path.name:
+        # Those of AWS are in a folder of their own, and share buckets.
+        aws = "aws" in item.path.parts[-2] or "aws" in item.path.name
+        if ENGINES & names or aws:
             item.add_marker(pytest.mark.alone)
+            engine = item.path.parts[-2] if aws and "aws" in item.path.parts[-2] else next((name for name in ONCE if name in names), item.path.name if aws else None)
+            if engine is not None:
+                item.add_marker(pytest.mark.xdist_group(engine))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -229,7 +229,8 @@ LIAR = """
 if first():
     reports = pathlib.Path(value("--plan").removeprefix("file://")).parent / "reports"
     reports.mkdir(exist_ok=True)
-    (reports / f"{name}-1.jsonl").write_text(open(folder + "/lie").read())
+    # Whole or not at all, as workers write.
+    os.replace(folder + "/lie", reports / f"{name}-1.jsonl")
     sys.exit(0)
 os.execv(binary, [binary, *args])
 """
