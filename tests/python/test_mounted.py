@@ -209,6 +209,7 @@ def test_functions_of_users_get_what_is_read() -> None:
 
 def test_workers_do_not_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunkwise._sources.SMALL", -1)
+    monkeypatch.setenv("PYTHONPATH", str(Path(cw.__file__).parents[1]))
     store = zarr.storage.ZipStore(tmp_path / "x.zip", mode="w")
     zarr.create_array(store, name="t", data=VALUES, chunks=(10, 30))
     store.close()
