@@ -105,4 +105,4 @@ def through_fsspec(fs: Any, path: str, file: Any, name: str, spec: Spec | None) 
     if not used._in_process():
         return None
     dataset = _Dataset(fs, path, file, name)
-    return Array(bound(_chunkwise.mounted(dataset, fresh(fs), dataset.place, used._runtime()), spec, used.storage))
+    return Array(bound(_chunkwise.mounted(dataset, fresh(fs), dataset.place, used._runtime(), labels=False), spec, used.storage))

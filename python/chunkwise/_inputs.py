@@ -37,10 +37,10 @@ def open(url: Any, *, chunks: Any = None, spec: Spec | None = None) -> Array:
     return array if chunks is None else array.rechunk(chunks)
 
 
-def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool) -> Array:
+def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool, labels: bool = True) -> Array:
     found = place(x)
     if found is None:
-        if path is None and (array := mounted(x, spec, decode)) is not None:
+        if path is None and (array := mounted(x, spec, decode, labels)) is not None:
             return array
         if not isinstance(x, (str, os.PathLike)):
             raise TypeError(f"a URL, a path or an array of Zarr that the engine can read is needed, not {type(x).__name__}; from_array reads others")
@@ -48,21 +48,24 @@ def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool) -> Array:
     url = f"{found.url.rstrip('/')}/{path}" if path else found.url
     used = over(over(current(), Spec(storage=found.storage)), spec)
     # Runs read it with the options that it was opened with, wherever they start.
-    return Array(bound(_chunkwise.open(url, used._runtime(), decode), spec, used.storage))
+    return Array(bound(_chunkwise.open(url, used._runtime(), decode, labels), spec, used.storage))
 
 
-def read_by_engine(x: Any, spec: Spec | None) -> Array | None:
-    """An array of zarr-python as the engine reads it, or None if only zarr-python can: it has other codecs, and other ways to get keys."""
+def read_by_engine(x: Any, spec: Spec | None, labels: bool = True) -> Array | None:
+    """An array of zarr-python as the engine reads it, or None if only zarr-python can: it has other codecs, and other ways to get keys.
+
+    Without ``labels`` no coordinates are read.
+    """
     found = place(x)
     if found is None:
-        return mounted(x, spec)
+        return mounted(x, spec, labels=labels)
     try:
-        return from_zarr(x, spec=spec)
+        return _opened(x, None, spec, False, labels)
     except FileNotFoundError:
         raise
     except (ValueError, OSError) as e:
         # Python may have keys that the engine cannot find.
-        if (read := mounted(x, spec)) is not None:
+        if (read := mounted(x, spec, labels=labels)) is not None:
             return read
         from ._namespace import DTYPES
 

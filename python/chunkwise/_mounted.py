@@ -87,7 +87,7 @@ def fresh(store: Any) -> str:
     return f"{type(store).__name__.lower()}-{secrets.token_hex(4)}"
 
 
-def mounted(x: Any, spec: Spec | None, decode: bool = False) -> Array | None:
+def mounted(x: Any, spec: Spec | None, decode: bool = False, labels: bool = True) -> Array | None:
     """An array of zarr-python as the engine reads it through its store, if that is possible in this process."""
     if not type(x).__module__.startswith("zarr."):
         return None
@@ -96,7 +96,7 @@ def mounted(x: Any, spec: Spec | None, decode: bool = False) -> Array | None:
         return None
     try:
         with waiting():
-            lazy = _chunkwise.mounted(ZarrStore(store), fresh(store), getattr(x, "path", ""), used._runtime(), decode)
+            lazy = _chunkwise.mounted(ZarrStore(store), fresh(store), getattr(x, "path", ""), used._runtime(), decode, labels)
         return Array(bound(lazy, spec, used.storage))
     # It may have codecs that the engine does not know, or a store that is not as others are.
     except (ValueError, OSError, ImportError, AttributeError):

@@ -69,7 +69,7 @@ def unwrapped(data: Any, spec: Spec | None = None) -> Array:
     """The array that xarray's adapters make of a stored one, which is opened with a spec."""
     if isinstance(data, Array):
         return data
-    if (read := read_by_engine(data, spec)) is not None:
+    if (read := read_by_engine(data, spec, labels=False)) is not None:
         # xarray aligns by its own labels and has its own attributes.
         return Array(read._lazy.bare())
     if (source := read_by_dask(data)) is not None:

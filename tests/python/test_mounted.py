@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import chunkwise as cw
 from chunkwise import _hdf5
+from chunkwise._mounted import ZarrStore
 from chunkwise._namespace import call
 
 VALUES = np.random.default_rng(0).random((40, 30))
@@ -115,6 +116,24 @@ def test_a_data_set_in_such_a_store_through_xarray(tmp_path: Path, kind: Any) ->
     lazy.drop_encoding().to_zarr(tmp_path / "out.zarr", consolidated=False)
     written = xr.open_zarr(tmp_path / "out.zarr", consolidated=False, chunks=None).load()
     xr.testing.assert_identical(written, expected)
+
+
+def test_opening_under_xarray_reads_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """xarray has its own. Each request of a store in a bucket takes long."""
+    store, asked = zarr.storage.MemoryStore(), []
+    variables = {f"v{k}": (("y", "x"), VALUES, {"coordinates": "name"}) for k in range(3)}
+    xr.Dataset(variables, {"y": np.arange(40), "x": np.arange(30.0)}).to_zarr(store, zarr_format=3, consolidated=True)
+    get = ZarrStore.get
+
+    def counted(self: ZarrStore, key: str, start: int, stop: int | None) -> Any:
+        asked.append(key)
+        return get(self, key, start, stop)
+
+    monkeypatch.setattr(ZarrStore, "get", counted)
+    lazy = xr.open_zarr(store, chunks={}, chunked_array_type="chunkwise")
+    assert sorted(asked) == [f"v{k}/zarr.json" for k in range(3)]
+    np.testing.assert_array_equal(lazy.v1.compute(), VALUES)
+    assert {key.split("/")[0] for key in asked[3:]} == {"v1"}
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -48,6 +48,18 @@ fn is_key(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(|c: char| c == '/' || c.is_control())
 }
 
+/// A stored array with its attributes.
+fn stored(location: &Location, meta: ArrayMeta) -> Result<Array, Error> {
+    let dims = meta.dimension_names.clone().unwrap_or_else(|| vec![None; meta.shape.len()]);
+    let metadata = serde_json::to_value(&meta).map_err(|e| Error::Other(e.to_string()))?;
+    let access = meta.access();
+    let (dtype, grid, inner_chunk, mut attributes) = (meta.dtype, meta.grid, meta.inner_chunk, meta.attributes);
+    // How xarray names dimensions in version 2.
+    attributes.remove("_ARRAY_DIMENSIONS");
+    let source = Source { url: location.as_str().into(), access, inner_chunk, metadata };
+    Ok(Array::stored(source, dtype, grid, dims).with_attributes(attributes))
+}
+
 impl Opener {
     pub fn new(stores: &Stores) -> Opener {
         Opener { stores: stores.clone(), known: HashMap::new(), notes: Vec::new() }
@@ -59,13 +71,15 @@ impl Opener {
         self.lazy(location, meta, &[])
     }
 
+    /// A stored array without coordinates, its names of dimensions and its attributes: nothing but its own metadata is read.
+    pub fn alone(&self, location: &Location) -> Result<Array, Error> {
+        let meta = open_array(&self.stores, location)?;
+        stored(location, meta)
+    }
+
     fn lazy(&mut self, location: &Location, meta: ArrayMeta, more: &[String]) -> Result<Array, Error> {
-        let dims = meta.dimension_names.clone().unwrap_or_else(|| vec![None; meta.shape.len()]);
-        let metadata = serde_json::to_value(&meta).map_err(|e| Error::Other(e.to_string()))?;
-        let access = meta.access();
-        let (dtype, grid, inner_chunk, mut attributes) = (meta.dtype, meta.grid, meta.inner_chunk, meta.attributes);
-        // How xarray names dimensions in version 2.
-        attributes.remove("_ARRAY_DIMENSIONS");
+        let array = stored(location, meta)?;
+        let (dims, mut attributes) = (array.dims().to_vec(), array.attributes().clone());
         let mut names: Vec<String> = dims.iter().flatten().cloned().collect();
         let indices = names.len();
         names.extend(["coordinates", "grid_mapping"].iter().flat_map(|k| listed(&attributes, k)));
@@ -89,8 +103,7 @@ impl Opener {
         }
         // It is said anew of what is written.
         attributes.remove("coordinates");
-        let source = Source { url: location.as_str().into(), access, inner_chunk, metadata };
-        Ok(Array::stored(source, dtype, grid, dims).with_attributes(attributes).with_coords(coords))
+        Ok(array.with_attributes(attributes).with_coords(coords))
     }
 
     /// A coordinate, if there is one. One that cannot be used, or that this user may not read, is left out with a note; that a store does not

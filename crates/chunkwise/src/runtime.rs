@@ -1,11 +1,12 @@
 //! What sessions share: stores with their options and rights, the program of workers, and those who watch and cancel runs.
 
 use crate::observer::Observer;
-use crate::{Error, Expr, Session, decode_cf, open};
+use crate::open::{self, Opener};
+use crate::{Error, Expr, Session, decode_cf};
 use chunkwise_executor::{Choice, Driver, Event, Executors, Factory, Host, OptionError, Options, RunOptions, RunReport};
 use chunkwise_kernels::{Function, Functions};
 use chunkwise_plan::Plan;
-use chunkwise_storage::Stores;
+use chunkwise_storage::{Location, Stores};
 use chunkwise_types::StoreOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -240,6 +241,14 @@ impl Runtime {
     /// As [`Runtime::open`].
     pub fn array(&self, url: &str, base: Option<&Path>) -> Result<crate::Array, Error> {
         open::open_in(self.stores(), url, base)
+    }
+
+    /// As [`Runtime::array`], without coordinates: nothing is read but the metadata of the array itself. For those who have labels of their own.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub fn array_alone(&self, url: &str) -> Result<crate::Array, Error> {
+        Opener::new(self.stores()).alone(&Location::parse(url, None)?)
     }
 
     /// Runs a plan on any executor. `workers` tasks run at once where the options of the executor do not say otherwise; neither changes the

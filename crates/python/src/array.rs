@@ -32,19 +32,19 @@ impl Lazy {
     }
 }
 
-/// A stored array; with `decode`, unpacked by the CF conventions.
+/// A stored array; with `decode`, unpacked by the CF conventions; without `labels`, no coordinates are read.
 #[pyfunction]
-#[pyo3(signature = (url, runtime, decode = false))]
-pub fn open(py: Python<'_>, url: &str, runtime: &Runtime, decode: bool) -> PyResult<Lazy> {
+#[pyo3(signature = (url, runtime, decode = false, labels = true))]
+pub fn open(py: Python<'_>, url: &str, runtime: &Runtime, decode: bool, labels: bool) -> PyResult<Lazy> {
     // Who calls this is the person whose machine this is.
     runtime.stores().allow_named(url);
-    let array = py.detach(|| opened(runtime, url, decode));
+    let array = py.detach(|| opened(runtime, url, decode, labels));
     Ok(Lazy::new(array.map_err(Failure::from)?, Vec::new()))
 }
 
-/// The stored array at a URL; with `decode`, unpacked by the CF conventions.
-pub fn opened(runtime: &Runtime, url: &str, decode: bool) -> Result<Array, Error> {
-    let stored = runtime.engine().array(url, None)?;
+/// As [`open`].
+pub fn opened(runtime: &Runtime, url: &str, decode: bool, labels: bool) -> Result<Array, Error> {
+    let stored = if labels { runtime.engine().array(url, None) } else { runtime.engine().array_alone(url) }?;
     if decode { decode_cf(&stored) } else { Ok(stored) }
 }
 

@@ -52,13 +52,21 @@ fn failed(py: Python<'_>, e: &PyErr) -> std::io::Error {
 /// The array at a path in a store, which is an object with `get(key, start, stop)`: the bytes of an object between two positions, where they begin,
 /// and the bytes of the whole object, or `None` if there is no such object. No other store of any process has its `name`: plans of others must not seem to read it.
 #[pyfunction]
-#[pyo3(signature = (store, name, path, runtime, decode = false))]
-pub fn mounted(py: Python<'_>, store: Py<PyAny>, name: String, path: &str, runtime: &Runtime, decode: bool) -> PyResult<Lazy> {
+#[pyo3(signature = (store, name, path, runtime, decode = false, labels = true))]
+pub fn mounted(
+    py: Python<'_>,
+    store: Py<PyAny>,
+    name: String,
+    path: &str,
+    runtime: &Runtime,
+    decode: bool,
+    labels: bool,
+) -> PyResult<Lazy> {
     let (held, array) = py.detach(|| {
         let added = PROGRAMS.add(&name, PythonStore(store)).map_err(Error::from);
         // From here on it is forgotten again if the array cannot be opened.
         let held = Mounted(name);
-        (held, added.and_then(|at| opened(runtime, at.join(path).as_str(), decode)))
+        (held, added.and_then(|at| opened(runtime, at.join(path).as_str(), decode, labels)))
     });
     Ok(Lazy::new(array.map_err(Failure::from)?, vec![Arc::new(Held::Mounted(held))]))
 }
