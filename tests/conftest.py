@@ -16,8 +16,8 @@ from services.podman import IMAGE, Podman
 
 # Fixtures and parameters of tests that need one.
 ENGINES = {"slurm", "podman", "container", "kubernetes", "batch", "aws-batch", "lambda", "dask", "ray"}
-# Of these, tests share a server.
-ONCE = ("slurm", "ray", "dask", "podman", "container", "lambda")
+# Those whose server is started once for all tests of a process.
+ONCE = ("slurm", "ray", "dask")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Results are compared with xarray's own group-bys. flox, which the tests of the Python package need, has others: the dtype of a complex
@@ -50,18 +50,32 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of engines run after the others, since jobs must start in time. Those of one engine run one after another: its server is started once, and of some
-    there is one on a machine."""
+    """Tests of engines run after the others, since jobs must start in time."""
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         names = {*item.fixturenames} - {*params} | {p for p in params.values() if isinstance(p, str)}
-        # Those of AWS are in a folder of their own, and share buckets.
-        aws = "aws" in item.path.parts[-2] or "aws" in item.path.name
-        if ENGINES & names or aws:
+        if ENGINES & names or "aws" in item.path.parts[-2] or "aws" in item.path.name:
             item.add_marker(pytest.mark.alone)
-            engine = item.path.parts[-2] if aws and "aws" in item.path.parts[-2] else next((name for name in ONCE if name in names), item.path.name if aws else None)
-            if engine is not None:
-                item.add_marker(pytest.mark.xdist_group(engine))
+
+
+def shared(test):
+    """What a test, named by its id, shares with others that must be in the same process: an engine of which there is one, or the buckets of its file."""
+    path, _, name = test.partition("::")
+    words = re.split(r"[^a-z]+", f"{path.rsplit('/', 1)[-1]} {name}")
+    return next((engine for engine in ONCE if engine in words), path if "aws" in path or "container" in path else test)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist=loadscope`, tests are distributed by what they share."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class BySharing(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return shared(nodeid)
+
+    return BySharing(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

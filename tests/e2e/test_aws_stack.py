@@ -424,7 +424,7 @@ def test_throttled_invocations_are_tried_again(stack, local):
     function = stack.aws.client("lambda")
     function.put_function_concurrency(FunctionName=stack.outputs["Function"], ReservedConcurrentExecutions=1)
     try:
-        found = stack.start("throttled", document=pipeline(stack, "throttled"), batch=3)
+        found = stack.start("throttled", document=pipeline(stack, "throttled"), batch=1)
     finally:
         function.delete_function_concurrency(FunctionName=stack.outputs["Function"])
     assert found["status"] == "SUCCEEDED", found["cause"]

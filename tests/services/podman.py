@@ -83,8 +83,9 @@ class Podman:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, *args, env=None, timeout=120):
+        # Where it is started, Podman leaves a file if a container had too little memory.
         return subprocess.run(
-            [str(a) for a in args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
+            [str(a) for a in args], env={**self.env, **(env or {})}, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
         )
 
     def run(self, image, *command, options=(), timeout=120):

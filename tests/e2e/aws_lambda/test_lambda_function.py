@@ -154,7 +154,7 @@ def test_bad_events(function, name):
         ({"arrays": {"m": "(" * 5000 + "x" + ")" * 5000}}, ""),
     ],
 )
-def test_bad_pipelines(function, change, word):
+def test_bad_pipelines(function, store, change, word):
     """A pipeline may touch nothing outside the prefixes, and have no absurd shapes or depths."""
     document = pipeline(f"bad-{time.time_ns()}", **change)
     kind, _ = refused(function, {"format": EVENT, "action": "plan", "document": document}, word)
@@ -194,7 +194,7 @@ def identity(function, c):
     return message.split("' is ")[1].split(",")[0] if "' is " in message else "0123456789abcdef"
 
 
-def test_the_schema_fits(function):
+def test_the_schema_fits(function, store):
     """Events and answers are as the published schema says."""
     import jsonschema
 
