@@ -14,9 +14,19 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The name of these stores in errors.
 const NAME: &str = "program";
+
+/// Bytes that are asked for at once, in units of [`UNIT`]. Large chunks that are asked for together share what the store can do, and all come late: the first
+/// of them should come soon, and be decoded while the next ones come.
+const ROOM: u64 = 32;
+const UNIT: u64 = 1 << 20;
+
+/// An upper bound of the bytes of an answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Most(pub u64);
 
 /// Objects that a program finds by their keys.
 pub trait ProgramStore: Send + Sync + 'static {
@@ -48,7 +58,8 @@ impl ProgramStores {
     /// When the name is not one that a URL may have.
     pub fn add(&self, name: &str, store: impl ProgramStore) -> Result<Location, StorageError> {
         let location = Location::parse(&format!("{PROGRAM_SCHEME}://{name}"), None)?;
-        let remote = Remote::mounted(Arc::new(Adapter(Arc::new(store))), PROGRAM_SCHEME, name);
+        let remote =
+            Remote::mounted(Arc::new(Adapter { store: Arc::new(store), room: Semaphore::new(ROOM as usize) }), PROGRAM_SCHEME, name);
         self.0.lock().insert(name.into(), Arc::new(remote));
         Ok(location)
     }
@@ -64,7 +75,10 @@ impl ProgramStores {
 }
 
 /// As the rest of this crate reads it.
-struct Adapter(Arc<dyn ProgramStore>);
+struct Adapter {
+    store: Arc<dyn ProgramStore>,
+    room: Semaphore,
+}
 
 impl fmt::Debug for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +107,11 @@ fn read_only<T>() -> object_store::Result<T> {
 #[async_trait::async_trait]
 impl ObjectStore for Adapter {
     async fn get_opts(&self, location: &Key, options: GetOptions) -> object_store::Result<GetResult> {
-        let (store, key) = (self.0.clone(), location.clone());
+        let (store, key) = (self.store.clone(), location.clone());
+        // Nothing is known of metadata, which is small.
+        let bytes = options.extensions.get::<Most>().map_or(0, |most| if most.0 == u64::MAX { 0 } else { most.0 });
+        let room = self.room.acquire_many((bytes / UNIT).clamp(1, ROOM) as u32).await;
+        let _room = room.map_err(|e| Error::Generic { store: NAME, source: e.into() })?;
         // For a size alone, the first byte is read.
         let range = if options.head { Some(GetRange::Bounded(0..1)) } else { options.range };
         let asked = tokio::task::spawn_blocking(move || store.get(key.as_ref(), range.as_ref()));
@@ -186,6 +204,38 @@ mod tests {
         let root = stores.open(&at).unwrap();
         assert!(matches!(root.get("secret"), Err(StorageError::PermissionDenied { .. })));
         assert!(root.get("broken").unwrap_err().to_string().contains("it broke"));
+    }
+
+    /// A store that counts how many calls are under way.
+    #[derive(Default)]
+    struct Slow(Arc<Mutex<(usize, usize)>>);
+
+    impl ProgramStore for Slow {
+        fn get(&self, _: &str, _: Option<&GetRange>) -> Result<Option<Part>, std::io::Error> {
+            {
+                let mut now = self.0.lock();
+                now.0 += 1;
+                now.1 = now.1.max(now.0);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            self.0.lock().0 -= 1;
+            Ok(Some(Part { data: Bytes::from_static(b"x"), start: 0, size: 1 }))
+        }
+    }
+
+    #[test]
+    fn few_large_objects_are_asked_for_at_once() {
+        for (most, at_once) in [(8 * UNIT, 4), (UNIT, 20), (64 * UNIT, 1)] {
+            let (programs, counted) = (ProgramStores::default(), Arc::default());
+            let at = programs.add("slow", Slow(Arc::clone(&counted))).unwrap();
+            let stores = Stores::new();
+            stores.with_program_stores(programs);
+            let store = stores.open(&at).unwrap();
+            let keys: Vec<String> = (0..20).map(|k| k.to_string()).collect();
+            assert!(store.get_all_at_most(&keys, most).unwrap().iter().all(|found| found.as_deref() == Some(b"x")));
+            let seen = counted.lock().1;
+            assert!(seen <= at_once && seen > at_once / 4, "{seen} of objects of {most} bytes");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::Location;
 use crate::aws_profile;
 use crate::client::Connector;
 use crate::input::Stamp;
+use crate::program::Most;
 use crate::shared::Owners;
 use crate::trust::{self, Trust, is_true};
 use bytes::Bytes;
@@ -388,7 +389,10 @@ impl Remote {
         let generic = |text: String| object_store::Error::Generic { store: "store", source: text.into() };
         for attempt in 0.. {
             let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
-            let options = object_store::GetOptions { range: range.clone(), ..Default::default() };
+            let mut options = object_store::GetOptions { range: range.clone(), ..Default::default() };
+            if self.scheme == PROGRAM_SCHEME {
+                options.extensions.insert(Most(most));
+            }
             let answer = self.store.get_opts(path, options).await?;
             let (size, n) = (answer.meta.size, answer.range.end - answer.range.start);
             let stamp = Stamp::of_object(&answer.meta);
