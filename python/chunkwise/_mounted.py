@@ -5,8 +5,8 @@ The engine asks for encoded chunks, decodes them, and does everything else itsel
 
 from __future__ import annotations
 
+import os
 import pickle
-import secrets
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -84,7 +84,7 @@ def _bytes(found: Any) -> bytes:
 
 def fresh(store: Any) -> str:
     """What messages call a store: a name that no other store of any process has, so that no plan of another seems to read it."""
-    return f"{type(store).__name__.lower()}-{secrets.token_hex(4)}"
+    return f"{type(store).__name__.lower()}-{os.urandom(4).hex()}"
 
 
 def mounted(x: Any, spec: Spec | None, decode: bool = False, labels: bool = True) -> Array | None:

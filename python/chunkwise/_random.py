@@ -36,9 +36,14 @@ class Generator:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._seeds: Any = None
+        # To import NumPy's random numbers takes a tenth of the time in which this package is imported, and there is one generator from the beginning.
+        if seed is not None:
+            self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
 
     def _seed(self) -> int:
+        if self._seeds is None:
+            self._seeds = np.random.SeedSequence()
         (child,) = self._seeds.spawn(1)
         return int(child.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
