@@ -14,19 +14,9 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// The name of these stores in errors.
 const NAME: &str = "program";
-
-/// Bytes that are asked for at once, in units of [`UNIT`]. Large chunks that are asked for together share what the store can do, and all come late: the first
-/// of them should come soon, and be decoded while the next ones come.
-const ROOM: u64 = 32;
-const UNIT: u64 = 1 << 20;
-
-/// An upper bound of the bytes of an answer.
-#[derive(Clone, Copy)]
-pub(crate) struct Most(pub u64);
 
 /// Objects that a program finds by their keys.
 pub trait ProgramStore: Send + Sync + 'static {
@@ -48,6 +38,24 @@ pub struct Part {
 }
 
 /// The stores of a program, by their names: `program://NAME/KEY`. Clones share everything.
+///
+/// ```
+/// use chunkwise_storage::{Part, ProgramStore, ProgramStores, Stores};
+/// struct Greeting;
+/// impl ProgramStore for Greeting {
+///     fn get(&self, key: &str, range: Option<&object_store::GetRange>) -> Result<Option<Part>, std::io::Error> {
+///         assert!(range.is_none(), "the whole object is asked for");
+///         Ok((key == "a/hello").then(|| Part { data: "world".into(), start: 0, size: 5 }))
+///     }
+/// }
+/// let (stores, own) = (Stores::new(), ProgramStores::default());
+/// stores.with_program_stores(own.clone());
+/// let at = own.add("greeting", Greeting)?;
+/// assert_eq!(at.as_str(), "program://greeting");
+/// assert_eq!(stores.open(&at.join("a"))?.get("hello")?.as_deref(), Some(&b"world"[..]));
+/// assert!(Stores::new().open(&at).is_err());
+/// # Ok::<(), chunkwise_storage::StorageError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct ProgramStores(Arc<Mutex<HashMap<String, Arc<Remote>>>>);
 
@@ -58,8 +66,7 @@ impl ProgramStores {
     /// When the name is not one that a URL may have.
     pub fn add(&self, name: &str, store: impl ProgramStore) -> Result<Location, StorageError> {
         let location = Location::parse(&format!("{PROGRAM_SCHEME}://{name}"), None)?;
-        let remote =
-            Remote::mounted(Arc::new(Adapter { store: Arc::new(store), room: Semaphore::new(ROOM as usize) }), PROGRAM_SCHEME, name);
+        let remote = Remote::of_program(Arc::new(Adapter(Arc::new(store))), name);
         self.0.lock().insert(name.into(), Arc::new(remote));
         Ok(location)
     }
@@ -75,10 +82,7 @@ impl ProgramStores {
 }
 
 /// As the rest of this crate reads it.
-struct Adapter {
-    store: Arc<dyn ProgramStore>,
-    room: Semaphore,
-}
+struct Adapter(Arc<dyn ProgramStore>);
 
 impl fmt::Debug for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,11 +111,7 @@ fn read_only<T>() -> object_store::Result<T> {
 #[async_trait::async_trait]
 impl ObjectStore for Adapter {
     async fn get_opts(&self, location: &Key, options: GetOptions) -> object_store::Result<GetResult> {
-        let (store, key) = (self.store.clone(), location.clone());
-        // Nothing is known of metadata, which is small.
-        let bytes = options.extensions.get::<Most>().map_or(0, |most| if most.0 == u64::MAX { 0 } else { most.0 });
-        let room = self.room.acquire_many((bytes / UNIT).clamp(1, ROOM) as u32).await;
-        let _room = room.map_err(|e| Error::Generic { store: NAME, source: e.into() })?;
+        let (store, key) = (self.0.clone(), location.clone());
         // For a size alone, the first byte is read.
         let range = if options.head { Some(GetRange::Bounded(0..1)) } else { options.range };
         let asked = tokio::task::spawn_blocking(move || store.get(key.as_ref(), range.as_ref()));
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn few_large_objects_are_asked_for_at_once() {
-        for (most, at_once) in [(8 * UNIT, 4), (UNIT, 20), (64 * UNIT, 1)] {
+        for (most, at_once) in [(8 << 20, 4), (1 << 20, 20), (64 << 20, 1)] {
             let (programs, counted) = (ProgramStores::default(), Arc::default());
             let at = programs.add("slow", Slow(Arc::clone(&counted))).unwrap();
             let stores = Stores::new();

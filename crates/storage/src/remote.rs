@@ -4,7 +4,6 @@ use crate::Location;
 use crate::aws_profile;
 use crate::client::Connector;
 use crate::input::Stamp;
-use crate::program::Most;
 use crate::shared::Owners;
 use crate::trust::{self, Trust, is_true};
 use bytes::Bytes;
@@ -21,6 +20,9 @@ use tokio::sync::Semaphore;
 
 /// Requests at once, unless the options say otherwise.
 const CONNECTIONS: u32 = 64;
+/// Requests at once of a store of the program, and bytes for which they count as one more.
+const OF_PROGRAM: usize = 32;
+const PER_PERMIT: u64 = 1 << 20;
 /// Seconds for a request and for connecting, unless the options say otherwise.
 const TIMEOUT: f64 = 60.0;
 const CONNECT_TIMEOUT: f64 = 5.0;
@@ -39,6 +41,8 @@ pub(crate) struct Remote {
     /// The same store, if it is S3.
     pub s3: Option<Arc<AmazonS3>>,
     permits: Semaphore,
+    /// Bytes for which a request takes one more permit, if its answer may be large.
+    per_permit: Option<u64>,
     /// It supports ranges that count from the end.
     pub suffix: bool,
     multipart: bool,
@@ -350,6 +354,7 @@ impl Remote {
             store,
             s3: as_s3,
             permits: Semaphore::new(o.connections.unwrap_or(CONNECTIONS) as usize),
+            per_permit: None,
             suffix: scheme != "az",
             multipart: matches!(scheme, "s3" | "gs" | "az"),
             endpoint,
@@ -365,6 +370,7 @@ impl Remote {
             store,
             s3: None,
             permits: Semaphore::new(CONNECTIONS as usize),
+            per_permit: None,
             suffix: true,
             multipart: false,
             endpoint: None,
@@ -372,6 +378,18 @@ impl Remote {
             scheme: scheme.into(),
             owners: Owners::default(),
         }
+    }
+
+    /// A store of the program. Large chunks that are asked for together share what it can do, and all come late: the first of them should come soon, and be
+    /// decoded while the next ones come.
+    pub fn of_program(store: Arc<dyn ObjectStore>, name: &str) -> Remote {
+        Remote { permits: Semaphore::new(OF_PROGRAM), per_permit: Some(PER_PERMIT), ..Remote::mounted(store, PROGRAM_SCHEME, name) }
+    }
+
+    /// The permits that a request takes whose answer has at most so many bytes. Nothing is known of metadata, which is small.
+    fn share(&self, most: u64) -> u32 {
+        let large = self.per_permit.filter(|_| most != u64::MAX).map_or(1, |bytes| most / bytes);
+        large.clamp(1, OF_PROGRAM as u64) as u32
     }
 
     /// Reads an object, or a range of it. If the body breaks off, it is requested again.
@@ -388,11 +406,8 @@ impl Remote {
     ) -> Result<Fetched, object_store::Error> {
         let generic = |text: String| object_store::Error::Generic { store: "store", source: text.into() };
         for attempt in 0.. {
-            let _permit = self.permits.acquire().await.map_err(|e| generic(e.to_string()))?;
-            let mut options = object_store::GetOptions { range: range.clone(), ..Default::default() };
-            if self.scheme == PROGRAM_SCHEME {
-                options.extensions.insert(Most(most));
-            }
+            let _permit = self.permits.acquire_many(self.share(most)).await.map_err(|e| generic(e.to_string()))?;
+            let options = object_store::GetOptions { range: range.clone(), ..Default::default() };
             let answer = self.store.get_opts(path, options).await?;
             let (size, n) = (answer.meta.size, answer.range.end - answer.range.start);
             let stamp = Stamp::of_object(&answer.meta);

@@ -6,6 +6,7 @@ use crate::RunError;
 use chunkwise_plan::Plan;
 use chunkwise_storage::MemoryTier;
 use chunkwise_task::TaskContext;
+use chunkwise_types::PROGRAM_SCHEME;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -71,20 +72,26 @@ impl Choice {
             }
             Choice::Workers(factory) => factory,
         };
-        let urls = std::iter::once(&plan.spec.work_dir).chain(plan.arrays.values().map(|a| &a.url));
-        if let Some(url) = urls.clone().find(|u| u.starts_with("memory:")) {
-            return Err(RunError::Executor(format!(
-                "'{url}' is memory of one process, which workers do not share; use a folder or a bucket"
-            )));
-        }
-        if let Some(url) = urls.clone().find(|u| u.starts_with("program://")) {
-            return Err(RunError::Executor(format!(
-                "'{url}' is a store of the program that opened it, which workers do not share; open the array with the executor that is to \
-                 read it, or use the executor 'threads'"
-            )));
+        let mut urls = std::iter::once(&plan.spec.work_dir).chain(plan.arrays.values().map(|a| &a.url));
+        if let Some(problem) = urls.find_map(|url| of_one_process(url)) {
+            return Err(RunError::Executor(problem));
         }
         let context = Arc::new(TaskContext::open(stores, plan).map_err(bad)?);
         let executor = factory.open(&Opening { context: context.clone(), workers, host })?;
         Ok((context, executor))
     }
+}
+
+/// Why workers cannot use a place, if only this process has it.
+fn of_one_process(url: &str) -> Option<String> {
+    if url.starts_with("memory:") {
+        return Some(format!("'{url}' is memory of one process, which workers do not share; use a folder or a bucket"));
+    }
+    let own = url.split_once("://").is_some_and(|(scheme, _)| scheme == PROGRAM_SCHEME);
+    own.then(|| {
+        format!(
+            "'{url}' is a store of the program that opened it, which workers do not share; open the array with the executor that is to read \
+             it, or use the executor 'threads'"
+        )
+    })
 }
