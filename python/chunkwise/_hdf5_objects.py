@@ -14,11 +14,14 @@ import numpy as np
 from . import _chunkwise
 from ._array import Array
 from ._hdf5 import metadata_of, opened, places
-from ._mounted import fresh, part, within
+from ._mounted import fresh
 from ._spec import Spec, bound, current
 
 #: What may tell one state of a file from another, as the file systems of fsspec name it.
-_STATE = ("size", "ETag", "etag", "generation", "mtime", "LastModified", "last_modified", "updated", "content_md5", "md5Hash")
+_STATE = frozenset(
+    {"size", "ETag", "etag", "generation", "mtime", "created", "updated", "LastModified", "Last-Modified", "last_modified"}
+    | {"content_md5", "Content-MD5", "md5Hash", "Digest"}
+)
 
 
 def _state(fs: Any, path: str) -> dict[str, Any]:
@@ -26,7 +29,19 @@ def _state(fs: Any, path: str) -> dict[str, Any]:
         info = fs.info(path, refresh=True)
     except TypeError:
         info = fs.info(path)
-    return {name: info[name] for name in _STATE if name in info}
+    return {name: value for name, value in info.items() if name in _STATE}
+
+
+def _within(size: int, start: int, stop: int | None) -> tuple[int, int]:
+    """The positions in an object of so many bytes. A start below zero counts from the end."""
+    start = max(size + start, 0) if start < 0 else min(start, size)
+    return start, size if stop is None else min(stop, size)
+
+
+def _part(data: bytes, start: int, stop: int | None) -> tuple[bytes, int, int]:
+    """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of all of it."""
+    start, stop = _within(len(data), start, stop)
+    return data[start:stop], start, len(data)
 
 
 class _Dataset:
@@ -46,14 +61,14 @@ class _Dataset:
         key = key.removeprefix(f"{self.place}/")
         if key == ".zarray":
             self._check()
-            return part(json.dumps(self.metadata).encode(), start, stop)
+            return _part(json.dumps(self.metadata).encode(), start, stop)
         place = self._listed().get(key)
         if place is None:
             return None
         at, size, mask = place
         if mask:
-            return part(self._encoded(self._bytes(at, at + size), mask), start, stop)
-        start, stop = within(size, start, stop)
+            return _part(self._encoded(self._bytes(at, at + size), mask), start, stop)
+        start, stop = _within(size, start, stop)
         return self._bytes(at + start, at + stop) if start < stop else b"", start, size
 
     def _bytes(self, start: int, stop: int) -> bytes:

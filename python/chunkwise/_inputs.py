@@ -52,7 +52,7 @@ def _opened(x: Any, path: str | None, spec: Spec | None, decode: bool, labels: b
 
 
 def read_by_engine(x: Any, spec: Spec | None, labels: bool = True) -> Array | None:
-    """An array of zarr-python as the engine reads it, or None if only zarr-python can: it has other codecs, and other ways to get keys.
+    """An array of zarr-python as the engine reads it, or None if only zarr-python can, since the engine lacks its codecs.
 
     Without ``labels`` no coordinates are read.
     """
@@ -84,7 +84,7 @@ def zarr_folder(x: Any) -> str | None:
 def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_options: Any) -> Array:
     """An array of what has a shape, a dtype and ``__getitem__``: values of NumPy, arrays of Zarr, datasets of HDF5.
 
-    Arrays of zarr-python in folders, buckets and on web servers are read by the engine itself. Others of zarr-python, and large data sets of h5py, are read block by
+    Arrays of zarr-python are read by the engine itself, and so are data sets of h5py that are open for reading. Those with codecs and filters that the engine lacks are read block by
     block in worker processes. Everything else is copied: into memory, or into the work directory if it is more than an eighth of the allowed memory.
     """
     if isinstance(x, Array):

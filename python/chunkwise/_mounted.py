@@ -24,12 +24,17 @@ class ZarrStore:
         self.store, self.prototype = store, import_module("zarr.core.buffer").default_buffer_prototype()
         self.zarr, self.ranges = import_module("zarr.core.sync"), import_module("zarr.abc.store")
 
-    def ask(self, name: str, *args: Any) -> Any:
-        """The result of a function of the store."""
+    def get(self, key: str, start: int, stop: int | None) -> tuple[bytes, int, int] | None:
+        """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of the whole object. A start below zero counts from the end."""
         thread = self.zarr.iothread[0]
-        if thread is None or not waits(thread.ident):
-            return self.zarr.sync(getattr(self.store, name)(*args))
-        return self.zarr.sync(getattr(self.elsewhere, name)(*args), loop=other_loop())
+        busy = thread is not None and waits(thread.ident)
+        store, loop = (self.elsewhere, other_loop()) if busy else (self.store, None)
+        found, size = self.zarr.sync(self._asked(store, key, start, stop), loop=loop)
+        if found is None:
+            return None
+        data = _bytes(found)
+        size = len(data) if size is None else size
+        return data, size - len(data) if start < 0 else start, size
 
     @cached_property
     def elsewhere(self) -> Any:
@@ -38,39 +43,24 @@ class ZarrStore:
             return self.store
         return self.zarr.sync(_unpickled(pickle.dumps(self.store)), loop=other_loop())
 
-    def get(self, key: str, start: int, stop: int | None) -> tuple[bytes, int, int] | None:
-        """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of the whole object. A start below zero counts from the end."""
-        size = 0
-        if (start, stop) != (0, None):
-            try:
-                size = int(self.ask("getsize", key))
-            except FileNotFoundError:
-                return None
-        # Some stores say that what does not exist is empty.
-        if size == 0:
-            found = self.ask("get", key, self.prototype)
-            return None if found is None else part(_bytes(found), start, stop)
-        start, stop = within(size, start, stop)
-        if start >= stop:
-            return b"", start, size
-        found = self.ask("get", key, self.prototype, self.ranges.RangeByteRequest(start, stop))
-        return None if found is None else (_bytes(found), start, size)
+    async def _asked(self, store: Any, key: str, start: int, stop: int | None) -> tuple[Any, int | None]:
+        """What the store has, and the bytes of the whole object if that is another question. Both are asked at once."""
+        if start == 0 and stop is None:
+            return await store.get(key, self.prototype), None
+        kinds = self.ranges
+        part = kinds.SuffixByteRequest(-start) if start < 0 else kinds.OffsetByteRequest(start) if stop is None else kinds.RangeByteRequest(start, stop)
+        answers = await import_module("asyncio").gather(store.get(key, self.prototype, part), store.getsize(key), return_exceptions=True)
+        # Some stores say of what does not exist that it is empty, and some raise an error.
+        if answers[0] is None:
+            return None, None
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers[0], int(answers[1])
 
 
 async def _unpickled(store: bytes) -> Any:
     return pickle.loads(store)
-
-
-def within(size: int, start: int, stop: int | None) -> tuple[int, int]:
-    """The positions in an object of so many bytes. A start below zero counts from the end."""
-    start = max(size + start, 0) if start < 0 else min(start, size)
-    return start, size if stop is None else min(stop, size)
-
-
-def part(data: bytes, start: int, stop: int | None) -> tuple[bytes, int, int]:
-    """The bytes of an object from ``start`` to ``stop``, where they begin, and the bytes of all of it."""
-    start, stop = within(len(data), start, stop)
-    return data[start:stop], start, len(data)
 
 
 def _bytes(found: Any) -> bytes:

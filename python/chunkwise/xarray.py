@@ -1,6 +1,6 @@
 """Chunkwise under xarray: ``xr.open_zarr(url, chunked_array_type="chunkwise", chunks={})``.
 
-xarray finds :class:`ChunkwiseManager` by its entry point. Zarr arrays in folders are read, decoded and sliced by the engine: xarray's lazy
+xarray finds :class:`ChunkwiseManager` by its entry point. Zarr arrays are read, decoded and sliced by the engine: xarray's lazy
 adapters around them are recognised, and become operations.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, wraps
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -113,22 +113,26 @@ def _divert_fit(module: Any) -> None:
     divert(module, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
 
 
-def _icechunk(module: Any) -> None:
+def _stored(sources: Sequence[Array], targets: Sequence[Any], regions: Any, spec: Spec | None = None) -> None:
+    """Computes arrays into Zarr arrays, or into variables of other files, all in one run."""
+    arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
+    written = _run.store if all(zarr_folder(a) is not None for a in arrays) else store_elsewhere
+    written(list(sources), arrays, regions=regions, spec=spec)
+
+
+def _divert_icechunk(module: Any) -> None:
     """``to_icechunk`` takes arrays that are not Dask's for values, and would compute each chunk of the target in a run of its own."""
-    original = module.LazyArrayWriter.write_eager
 
-    @wraps(original)
-    def write_eager(writer: Any) -> None:
+    def write(writer: Any) -> None:
         parts = list(zip(writer.eager_sources, writer.eager_targets, writer.eager_regions))
-        lazy = [part for part in parts if isinstance(part[0], Array)]
-        if lazy:
-            sources, targets, regions = zip(*lazy)
-            ChunkwiseManager().store(sources, targets, regions=[region or (slice(None),) * source.ndim for source, region in zip(sources, regions)])
+        sources, targets, regions = zip(*(part for part in parts if isinstance(part[0], Array)))
+        _stored(sources, targets, [region or (slice(None),) * source.ndim for source, region in zip(sources, regions)])
         rest = [part for part in parts if not isinstance(part[0], Array)]
-        writer.eager_sources, writer.eager_targets, writer.eager_regions = map(list, zip(*rest)) if rest else ([], [], [])
-        original(writer)
+        writer.eager_sources, writer.eager_targets, writer.eager_regions = ([part[k] for part in rest] for k in range(3))
+        # The values are left.
+        writer.write_eager()
 
-    module.LazyArrayWriter.write_eager = write_eager
+    divert(module.LazyArrayWriter, "write_eager", write, lambda writer: next((s for s in writer.eager_sources if isinstance(s, Array)), None))
 
 
 def _install() -> None:
@@ -140,7 +144,7 @@ def _install() -> None:
     for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
         wrapt.register_post_import_hook(_divert_fit, module)
     wrapt.register_post_import_hook(_labels.install, "xarray.computation.computation")
-    wrapt.register_post_import_hook(_icechunk, "icechunk.xarray")
+    wrapt.register_post_import_hook(_divert_icechunk, "icechunk.xarray")
     for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):
         divert(indexing.ArrayApiIndexingAdapter, name, partial(_of_adapter, index), lambda adapter, _: adapter.array)
 
@@ -259,9 +263,7 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
 
     def store(self, sources: Sequence[Array], targets: Sequence[Any], **kwargs: Any) -> Any:
         """Computes arrays into Zarr arrays, or into variables of other files, all in one run."""
-        arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
-        written = _run.store if all(zarr_folder(a) is not None for a in arrays) else store_elsewhere
-        run = partial(written, list(sources), arrays, regions=kwargs.get("regions"), spec=kwargs.get("spec"))
+        run = partial(_stored, sources, targets, kwargs.get("regions"), kwargs.get("spec"))
         if not kwargs.get("compute", True):
             # What xarray returns then is an object of Dask, of which this is a part.
             from dask.delayed import delayed

@@ -332,13 +332,15 @@ def encoded(data: bytes, layout: dict[str, Any], mask: int) -> bytes:
     return zlib.compress(data) if "compression" in layout and not mask >> position & 1 else data
 
 
-def test_a_file_of_fsspec_that_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("later", ["as long", "shorter"])
+def test_a_file_of_fsspec_that_is_written_later(tmp_path: Path, later: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its chunks would be read at old places."""
     pytest.importorskip("h5netcdf")
     monkeypatch.setattr(_hdf5, "SMALL", -1)
     for k in range(2):
         ds = xr.Dataset({"t": (("y", "x"), VALUES + k)})
-        ds.to_netcdf(tmp_path / f"{k}.nc", engine="h5netcdf", encoding={"t": {"chunksizes": (10, 30), "zlib": bool(k)}})
+        ds.to_netcdf(tmp_path / f"{k}.nc", engine="h5netcdf", encoding={"t": {"chunksizes": (10, 30), "zlib": bool(k) and later == "shorter"}})
+    assert ((tmp_path / "0.nc").stat().st_size == (tmp_path / "1.nc").stat().st_size) == (later == "as long")
     fs, name = in_fsspec(tmp_path / "0.nc")
     with fs.open(name) as content:
         lazy = xr.open_dataset(content, engine="h5netcdf", chunks={}, chunked_array_type="chunkwise")

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import uuid
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,22 @@ def test_keys_of_a_store_reach_no_plan(s3: MiniStack, bucket: str, kind: object,
     workers = cw.Spec(executor="processes", executor_options={"program": os.environ["CHUNKWISE_BIN"]})
     with pytest.raises(ValueError, match="keys of its own"):
         cw.from_array(stored, spec=workers).compute()
+
+
+def test_keys_that_only_python_has(s3: MiniStack, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client of Python found them when it was made, and the engine looks for them in vain."""
+    store = fsspec(s3, bucket)
+    zarr.create_array(store, name="t", data=VALUES, chunks=(10, 30))
+    stored = zarr.open_array(store, path="t", mode="r")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(ValueError, match="no AWS credentials"):
+        cw.open(f"s3://{bucket}/x.zarr/t", spec=cw.Spec(storage={f"s3://{bucket}": {"endpoint": s3.url, "allow_http": True}}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = cw.from_array(stored)
+    assert array._lazy.url.startswith("program://") and not calls(array)
+    np.testing.assert_array_equal(array.compute(), VALUES)
 
 
 @pytest.mark.parametrize("kind", [fsspec, obstore])
