@@ -11,6 +11,8 @@ import argparse
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,31 +36,41 @@ def arrays(folder: Path, rows: int) -> dict[str, tuple[Any, Any]]:
 METHODS = {"x": lambda x: x, "x + 1": lambda x: x + 1, "x.T": lambda x: x.T, "x.mean(0)": lambda x: x.mean(axis=0)}
 
 
+def arguments(doc: str | None, **defaults: float) -> argparse.Namespace:
+    """What the command line says, with ``--repeat``."""
+    parser = argparse.ArgumentParser(description=doc)
+    for name, value in {"repeat": 5, **defaults}.items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    return parser.parse_args()
+
+
+def row(source: str, name: str, runs: Sequence[Callable[[], Any]], same: Callable[[Any, Any], object], repeat: int) -> None:
+    """Prints a row of the table: the medians of the wall times of two runs that take turns. Their results must be the same."""
+    times: list[list[float]] = [[], []]
+    for turn in range(repeat + 1):
+        results = []
+        for run, took in zip(runs, times):
+            began = time.perf_counter()
+            results.append(run())
+            # The first turn starts threads and fills caches.
+            if turn:
+                took.append(time.perf_counter() - began)
+        same(*results)
+        del results
+    ours, theirs = map(statistics.median, times)
+    print(f"| {source} | {name} | {ours:.3f} s | {theirs:.3f} s | {ours / theirs:.2f} |", flush=True)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=4000)
-    options = parser.parse_args()
+    options = arguments(__doc__, rows=4000)
     cw.config.set(allowed_mem="4GB")
     print("| x is in | method | chunkwise | Dask | of Dask's time |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for source, pair in arrays(Path(folder), options.rows).items():
             for name, method in METHODS.items():
-                if source == "NumPy" and name == "x":
-                    continue
-                times: tuple[list[float], list[float]] = ([], [])
-                for turn in range(options.repeat + 1):
-                    results = []
-                    for k, x in enumerate(pair):
-                        began = time.perf_counter()
-                        results.append(method(x).compute())
-                        # The first turn starts threads and fills caches.
-                        if turn:
-                            times[k].append(time.perf_counter() - began)
-                    np.testing.assert_allclose(*results, rtol=1e-12)
-                    del results
-                ours, theirs = (statistics.median(t) for t in times)
-                print(f"| {source} | `{name}` | {ours:.3f} s | {theirs:.3f} s | {ours / theirs:.2f} |", flush=True)
+                if source != "NumPy" or name != "x":
+                    runs = [lambda x=x, method=method: method(x).compute() for x in pair]
+                    row(source, f"`{name}`", runs, partial(np.testing.assert_allclose, rtol=1e-12), options.repeat)
 
 
 if __name__ == "__main__":

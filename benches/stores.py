@@ -8,12 +8,10 @@ and results are compared.
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,7 @@ import numpy as np
 import xarray as xr
 import zarr
 from kerchunk.hdf import SingleHdf5ToZarr
-
-MANAGERS = ("chunkwise", "dask")
+from results import arguments, row
 
 
 def stores(folder: Path, scale: float) -> dict[str, Callable[[str], Any]]:
@@ -64,29 +61,20 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def computed(opened: Callable[[str], Any], method: Callable[[Any], Any], manager: str) -> Any:
+    with opened(manager) as ds:
+        return method(ds).compute()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--scale", type=float, default=1.0)
-    options = parser.parse_args()
+    options = arguments(__doc__, scale=1.0)
     cw.config.set(allowed_mem="2GB")
     print("| store | method | chunkwise | Dask | of Dask's time |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for store, opened in stores(Path(folder), options.scale).items():
             for name, method in METHODS.items():
-                times: tuple[list[float], list[float]] = ([], [])
-                for turn in range(options.repeat + 1):
-                    results = []
-                    for k, manager in enumerate(MANAGERS):
-                        began = time.perf_counter()
-                        with opened(manager) as ds:
-                            results.append(method(ds).compute())
-                        # The first turn starts threads and fills caches.
-                        if turn:
-                            times[k].append(time.perf_counter() - began)
-                    xr.testing.assert_allclose(*results, rtol=1e-5)
-                ours, theirs = (statistics.median(t) for t in times)
-                print(f"| {store} | {name} | {ours:.3f} s | {theirs:.3f} s | {ours / theirs:.2f} |", flush=True)
+                runs = [partial(computed, opened, method, manager) for manager in ("chunkwise", "dask")]
+                row(store, name, runs, partial(xr.testing.assert_allclose, rtol=1e-5), options.repeat)
 
 
 if __name__ == "__main__":

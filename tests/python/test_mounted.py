@@ -358,3 +358,44 @@ def test_a_file_that_xarray_has_closed(tmp_path: Path, monkeypatch: pytest.Monke
     with fs.open(name) as content, xr.open_dataset(content, engine="h5netcdf", chunks={}, chunked_array_type="chunkwise") as lazy:
         array = lazy.t.data
     np.testing.assert_array_equal(array.compute(), VALUES)
+
+
+@pytest.mark.parametrize("where", ["fsspec", "here"])
+@pytest.mark.parametrize("left_out", range(4))
+def test_zstd_of_hdf5(tmp_path: Path, where: str, left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its filter is a plugin, which need not be installed to write chunks that are encoded already."""
+    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("h5netcdf")
+    from numcodecs import Zstd
+
+    monkeypatch.setattr(_hdf5, "SMALL", -1)
+    monkeypatch.setattr("chunkwise._sources.SMALL", -1)
+    path, values = tmp_path / "x.nc", VALUES.astype("f4")
+    with h5py.File(path, "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((20, 30))
+        properties.set_shuffle()
+        properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+        data = h5py.Dataset(h5py.h5d.create(file.id, b"t", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple(VALUES.shape), properties))
+        for k, mask in enumerate((left_out, 0)):
+            encoded = values[20 * k : 20 * k + 20].tobytes()
+            if not mask & 1:
+                encoded = np.frombuffer(encoded, np.uint8).reshape(-1, 4).T.tobytes()
+            data.id.write_direct_chunk((20 * k, 0), encoded if mask & 2 else bytes(Zstd(3).encode(encoded)), mask)
+        for axis, length in enumerate(VALUES.shape):
+            file.create_dataset(f"d{axis}", data=np.arange(length)).make_scale(f"d{axis}")
+            data.dims[axis].attach_scale(file[f"d{axis}"])
+    if where == "here":
+        with h5py.File(path, "r") as file:
+            array = cw.from_array(file["t"])
+            # With filters left out only HDF5 reads it, and that lacks the plugin.
+            if left_out:
+                assert calls(array)
+            else:
+                np.testing.assert_array_equal(array.compute(), values)
+        return
+    fs, name = in_fsspec(path)
+    with fs.open(name) as content:
+        lazy = xr.open_dataset(content, engine="h5netcdf", chunks={}, chunked_array_type="chunkwise")
+        assert not calls(lazy.t.data)
+        np.testing.assert_array_equal(lazy.t.compute(), values)
