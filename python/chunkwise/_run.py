@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _chunkwise, _references
+from . import _chunkwise, _kept, _references
 from ._array import Array
 from ._assumed import settled
 from ._inputs import _url, zarr_folder
@@ -24,6 +24,13 @@ def _values(buffer: _chunkwise.Buffer, array: Array) -> np.ndarray[Any, Any]:
     return values[: array.size * dtype.itemsize].view(dtype).reshape(array.shape).astype(array.dtype, copy=False)
 
 
+def _settings(spec: Spec | None, lazies: list[_chunkwise.Lazy]) -> _chunkwise.Settings:
+    """What a run is done with. Processes of earlier runs leave it its memory."""
+    found = current(spec, lazies)
+    _kept.make_room(found._allowed_bytes() // 8, {caller.version for lazy in lazies for caller in lazy.callers})
+    return found._settings()
+
+
 def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """The values of several arrays, computed in one run. What is no array of chunkwise is returned as it is."""
     lazy = [a for a in arrays if isinstance(a, Array)]
@@ -31,7 +38,7 @@ def compute(*arrays: Any, spec: Spec | None = None, **_options: Any) -> tuple[np
     if lazy:
         check_computing()
         of = [a._lazy for a in lazy]
-        buffers = settled(lambda _: _chunkwise.compute(of, current(spec, of)._settings(), watcher()), of)
+        buffers = settled(lambda _: _chunkwise.compute(of, _settings(spec, of), watcher()), of)
         found = [_values(b, a) for b, a in zip(buffers, lazy, strict=True)]
     rest = iter(found)
     return tuple(next(rest) if isinstance(a, Array) else a for a in arrays)
@@ -140,7 +147,7 @@ def _write(outputs: list[tuple[Any, str, str, str]], overwrite: bool, resume: bo
     lazies = [o[0] for o in outputs]
 
     def run(again: bool) -> str:
-        return _chunkwise.write(outputs, current(spec, lazies)._settings(), overwrite or again, resume, watcher())
+        return _chunkwise.write(outputs, _settings(spec, lazies), overwrite or again, resume, watcher())
 
     # A run that goes on has its plan.
     report: dict[str, Any] = json.loads(settled(run, [] if resume else lazies))
@@ -178,7 +185,7 @@ def store(
     check_computing()
     into = [(a._lazy, str(url), _start(span, a, p)) for a, url, span, p in zip(arrays, urls, spans, places)]
     lazies = [a for a, _, _ in into]
-    settled(lambda _: _chunkwise.store(into, current(spec, lazies)._settings(), watcher()), lazies)
+    settled(lambda _: _chunkwise.store(into, _settings(spec, lazies), watcher()), lazies)
 
 
 def _start(region: Any, array: Array, target: Any) -> list[int]:

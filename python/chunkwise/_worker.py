@@ -1,21 +1,26 @@
 """The program of a process that runs functions of users. It is started by :mod:`chunkwise._workers` and imports nothing of chunkwise.
 
 Blocks are in memory that both processes see, and messages go through a socket: a length, JSON, and bytes.
+
+The program is also that of the *template* (:mod:`chunkwise._template`), which runs no function: it imports what functions need, once, and forks.
 """
 
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import mmap
 import os
 import pickle
 import resource
+import select
 import signal
 import socket
 import struct
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
@@ -65,6 +70,13 @@ class Arena:
             # An older view may still be in use; it is freed with the last array that has it.
             self.map = mmap.mmap(self.fd, size)
         return np.frombuffer(self.map, dtype=np.uint8)
+
+
+def readable(fd: int, seconds: float | None) -> bool:
+    """Waits until there is something to read, or the other end is gone."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 def used(kind: str, pid: int | str = "self") -> int:
@@ -152,21 +164,24 @@ def _loaded(blob: bytes, file: str | None) -> dict[str, Any]:
     return about
 
 
-def main() -> None:
-    """Answers calls until the socket is closed."""
-    channel_fd, arena_fd, life_fd = map(int, sys.argv[1:4])
-    # The process that started this one has the other end. When that is gone, the kernel ends this one, whatever the function does.
+def _ends_with(life_fd: int) -> None:
+    """The process that started this one has the other end of the pipe. When that is gone, the kernel ends this one, whatever it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(life_fd, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def serve(channel_fd: int, arena_fd: int, life_fd: int, idle: float | None = None) -> None:
+    """Answers calls until the socket is closed, or nothing was wanted for ``idle`` seconds."""
+    _ends_with(life_fd)
     channel, arena = Channel(socket.socket(fileno=channel_fd)), Arena(arena_fd)
     own = os.getpid()
     try:
         message, _ = channel.receive()
         sys.path[:] = message["path"]
         functions: dict[str, dict[str, Any]] = {}
-        while True:
+        while readable(channel_fd, idle):
             call, blob = channel.receive()
             if "load" in call:
                 try:
@@ -199,5 +214,122 @@ def main() -> None:
         pass
 
 
+#: Threads that do no harm to a fork: jemalloc, which comes with pyarrow, starts its own again.
+HARMLESS = {"jemalloc_bg_thd"}
+
+
+def _has_threads() -> bool:
+    """True if a module has started threads. A fork would lack them, and wait for locks that they hold."""
+    own = str(os.getpid())
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/comm") as name:
+                if thread != own and name.read().strip() not in HARMLESS:
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def _makes_random_numbers() -> bool:
+    """True if a module holds a generator of random numbers. Forks would all have the same numbers of it."""
+    random = sys.modules.get("numpy.random")
+    if random is None:
+        return False
+    kinds = (random.Generator, random.RandomState)
+    # The one behind numpy.random.seed gets another state in each fork.
+    common = random.mtrand._rand
+    return any(isinstance(value, kinds) and value is not common for names in _modules() for value in list(names.values()))
+
+
+def _modules() -> list[dict[str, Any]]:
+    """The names of each module. Modules that are loaded when they are needed are not loaded by that."""
+    out = []
+    for module in list(sys.modules.values()):
+        try:
+            out.append(object.__getattribute__(module, "__dict__"))
+        except AttributeError:
+            continue
+    return out
+
+
+def _files(known: set[str]) -> dict[str, tuple[int, int]]:
+    """The files of modules that are not known yet, with their sizes and times in nanoseconds."""
+    out = {}
+    for names in _modules():
+        file = names.get("__file__")
+        if isinstance(file, str) and file not in known:
+            known.add(file)
+            try:
+                about = os.stat(file)
+            except OSError:
+                continue
+            out[file] = (about.st_size, about.st_mtime_ns)
+    return out
+
+
+def _fork(message: dict[str, Any], fds: list[int], control: socket.socket, life_fd: int, idle: float) -> int:
+    """A process that serves calls. It has the outputs that the driver has now."""
+    with warnings.catch_warnings():
+        # About threads, which were looked at.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        for fd in fds:
+            os.close(fd)
+        return pid
+    try:
+        os.setsid()
+        control.close()
+        os.close(life_fd)
+        channel_fd, arena_fd, child_life_fd, *outputs = fds
+        for fd, number in zip(outputs, message["outputs"]):
+            os.dup2(fd, number)
+            os.close(fd)
+        os.chdir(message["folder"])
+        os.environ.clear()
+        os.environ.update(message["environment"])
+        if "numpy.random" in sys.modules:
+            sys.modules["numpy.random"].seed()
+        serve(channel_fd, arena_fd, child_life_fd, idle)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def template(control_fd: int, life_fd: int, idle: float) -> None:
+    """Imports what functions need, and forks, until the socket is closed or nothing was wanted for ``idle`` seconds."""
+    _ends_with(life_fd)
+    control = socket.socket(fileno=control_fd)
+    channel = Channel(control)
+    known: set[str] = set()
+    try:
+        while readable(control_fd, idle):
+            message, blob = channel.receive()
+            for pid in message.get("ended", ()):
+                os.waitpid(pid, 0)
+            if "path" in message:
+                sys.path[:] = message["path"]
+                try:
+                    # What it holds is freed again; its modules stay. The process that calls the function says what is wrong with it.
+                    pickle.loads(blob)
+                except BaseException:
+                    pass
+                gc.collect()
+                # Pages with counts of the collector would be copied for each fork.
+                gc.freeze()
+                channel.send({"fit": not _has_threads() and not _makes_random_numbers(), "files": _files(known)})
+            if "outputs" in message:
+                _, fds, _, _ = socket.recv_fds(control, 1, 3 + len(message["outputs"]))
+                channel.send({"pid": _fork(message, fds, control, life_fd, idle)})
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--template":
+        template(int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    else:
+        serve(*map(int, sys.argv[1:4]))

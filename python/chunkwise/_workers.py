@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import pickle
-import select
 import signal
 import socket
 import subprocess
@@ -15,15 +14,15 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import numpy as np
 
-from . import _assumed, _chunkwise
+from . import _assumed, _chunkwise, _kept, _template
 from ._errors import MemoryLimitError
-from ._worker import Arena, Channel, found, placed, used
+from ._memory import LEFT, anonymous, family, lives
+from ._worker import Arena, Channel, found, placed, readable, used
 
 #: Bytes of a worker process itself: Python, NumPy and what it imports.
 BASE = 48 << 20
@@ -33,8 +32,6 @@ TICK = 0.005
 GONE = 5.0
 #: How often a block is tried whose process dies.
 TRIES = 3
-#: Environment of workers: many run side by side, so each has one thread.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 def text_of(n: int) -> str:
@@ -46,61 +43,25 @@ class Died(Exception):
     """A process that ended before it answered."""
 
 
-def _family(pid: int) -> list[int]:
-    """A process and those that it has started."""
-    out = [pid]
-    for each in out:
-        try:
-            for thread in os.listdir(f"/proc/{each}/task"):
-                with open(f"/proc/{each}/task/{thread}/children") as children:
-                    out.extend(int(child) for child in children.read().split())
-        except OSError:
-            continue
-    return out
-
-
-def _lives(pid: int) -> bool:
-    """True if a process has not ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def _anonymous(pid: int) -> int:
-    """Bytes that a process and those that it has started have for themselves. What a fork shares with its parent counts once."""
-    family, total = _family(pid), 0
-    for each in family:
-        try:
-            if len(family) == 1:
-                return used("RssAnon", each)
-            with open(f"/proc/{each}/smaps_rollup") as lines:
-                total += next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:")), 0)
-        except OSError:
-            continue
-    return total
-
-
 class Worker:
-    """One process."""
+    """One process, which has the modules that a function needs if it can be forked. ``watch`` is called often until then."""
 
-    def __init__(self, path: list[str]) -> None:
+    def __init__(self, path: list[str], version: str, blob: bytes, watch: Callable[[], None]) -> None:
         ours, theirs = socket.socketpair()
         fd = os.memfd_create("chunkwise") if hasattr(os, "memfd_create") else _anonymous_file()
         life, self.life = os.pipe()
-        environment = {**os.environ, **{name: os.environ.get(name, "1") for name in THREADS}}
-        # It must not import what lies beside its program: -P.
-        program = [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), str(theirs.fileno()), str(fd), str(life)]
-        self.process = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(), fd, life),
-            env=environment,
-            start_new_session=True,
-        )
-        theirs.close()
-        os.close(life)
+        fds = theirs.fileno(), fd, life
+        self.surroundings = _kept.surroundings()
+        try:
+            self.process = _template.forked(path, version, blob, fds, watch) or _started(fds)
+        except BaseException:
+            ours.close()
+            os.close(fd)
+            os.close(self.life)
+            raise
+        finally:
+            theirs.close()
+            os.close(life)
         self.channel, self.arena = Channel(ours), Arena(fd)
         self.channel.send({"path": path})
         #: The versions of the functions that it has loaded, and the bytes that it had for itself with the first one.
@@ -110,8 +71,8 @@ class Worker:
     def kill(self) -> list[int]:
         """Kills the process and all that it has started, whose numbers it returns."""
         # The number of a process that was waited for may be another's by now; that of its group is taken while it has members.
-        family = _family(self.process.pid) if self.process.poll() is None else []
-        for pid in reversed(family):
+        killed = family(self.process.pid) if self.process.poll() is None else []
+        for pid in reversed(killed):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
@@ -120,15 +81,15 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
             pass
-        return family
+        return killed
 
-    def close(self, family: list[int] | None = None) -> None:
+    def close(self, killed: list[int] | None = None) -> None:
         """Ends the process and all that it has started, or waits for the end of those that were killed."""
-        family = self.kill() if family is None else family
+        killed = self.kill() if killed is None else killed
         self.process.wait()
         # Those that it has started end a little later. Some systems leave them as zombies, which hold nothing.
         until = time.monotonic() + GONE
-        while any(map(_lives, family)) and time.monotonic() < until:
+        while any(map(lives, killed)) and time.monotonic() < until:
             time.sleep(TICK)
 
     def free(self) -> None:
@@ -140,7 +101,7 @@ class Worker:
 
     def answer(self, watch: Callable[[], None]) -> tuple[dict[str, Any], bytes]:
         """What the process says. Until then, ``watch`` is called often."""
-        while not select.select([self.channel.sock], [], [], TICK)[0]:
+        while not readable(self.channel.sock.fileno(), TICK):
             # What it has started may keep the socket open.
             if self.process.poll() is not None:
                 raise Died
@@ -156,6 +117,13 @@ class Worker:
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
+def _started(fds: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    """A process of its own, which imports what its function needs."""
+    # It must not import what lies beside its program: -P.
+    program = [sys.executable, "-P", _template.PROGRAM, *map(str, fds)]
+    return subprocess.Popen(program, stdin=subprocess.DEVNULL, pass_fds=fds, env=_template.environment(), start_new_session=True)
+
+
 def _anonymous_file() -> int:
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
@@ -165,14 +133,12 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped."""
 
 
-#: Bytes that functions of the package may leave in a process, mostly for what they import.
-LEFT = 128_000_000
-
-
 class Pool:
     """Processes that wait for calls, of one function or of several."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str | None = None) -> None:
+        #: Of the one function.
+        self.version = version
         self.idle: list[Worker] = []
         self.lock = threading.Lock()
         self.runs = 0
@@ -187,8 +153,21 @@ class Pool:
             idle: list[Worker] = []
             if self.runs == 0:
                 idle, self.idle = self.idle, idle
+        if self.version is not None:
+            _kept.give(self.version, idle)
+            return
         for worker in idle:
             worker.free()
+
+    def take(self, path: list[str]) -> Worker | None:
+        """A process that waits, if there is one."""
+        with self.lock:
+            while self.idle:
+                worker = self.idle.pop()
+                if worker.process.poll() is None:
+                    return worker
+                worker.free()
+        return _kept.take(self.version, path) if self.version is not None else None
 
 
 #: Of functions of the package itself, which leave nothing behind in a process.
@@ -221,11 +200,11 @@ class Caller:
         # Modules of the user are where they are on the driver's machine, if that is this one, or else where Python looks for them.
         self.path = [p for p in path or () if p not in sys.path and os.path.exists(p)]
         self.shared, self.private = shared, private
-        self.pool = SHARED if shared else Pool()
         self.busy: set[Worker] = set()
         self.lock = threading.Lock()
         self.stopped = False
         self.version = hashlib.sha256(self._hashed()).hexdigest()[:32]
+        self.pool = SHARED if shared else Pool(self.version)
         if not declared and limit is None:
             _assumed.read(self.version, beside)
 
@@ -275,21 +254,27 @@ class Caller:
         with self.lock:
             self.stopped = True
             killed = [(worker, worker.kill()) for worker in self.busy]
-        for worker, family in killed:
-            worker.close(family)
+        for worker, processes in killed:
+            worker.close(processes)
 
     def end(self) -> None:
         self.pool.end()
 
     def _take(self) -> Worker:
+        self._watch()
+        path = [*sys.path, *self.path]
+        # Other threads must not wait while modules are imported, least of all the one that stops the run.
+        worker = self.pool.take(path) or Worker(path, self.version, self.blob, self._watch)
         with self.lock:
-            if self.stopped:
-                raise Stopped(self.name)
-            with self.pool.lock:
-                worker = self.pool.idle.pop() if self.pool.idle else None
-            worker = worker or Worker([*sys.path, *self.path])
-            self.busy.add(worker)
-            return worker
+            if not self.stopped:
+                self.busy.add(worker)
+                return worker
+        worker.free()
+        raise Stopped(self.name)
+
+    def _watch(self) -> None:
+        if self.stopped:
+            raise Stopped(self.name)
 
     def _give(self, worker: Worker, good: bool) -> None:
         with self.lock:
@@ -326,7 +311,7 @@ class Caller:
     def done(self, worker: Worker) -> None:
         """The engine has copied what a call has made."""
         # What functions that share a process leave there, such as caches of files, is no memory of the next one.
-        self._give(worker, not self.shared or _anonymous(worker.process.pid) - worker.base <= LEFT)
+        self._give(worker, not self.shared or anonymous(worker.process.pid) - worker.base <= LEFT)
 
     def _called(self, worker: Worker, call: dict[str, Any], inputs: list[_chunkwise.View]) -> list[tuple[Any, str, tuple[int, ...]]]:
         if self.version not in worker.loaded:
@@ -343,7 +328,7 @@ class Caller:
 
         def watch() -> None:
             nonlocal most
-            most = max(most, _anonymous(worker.process.pid) - base)
+            most = max(most, anonymous(worker.process.pid) - base)
             if most > limit:
                 raise self._too_much(call, most)
             if self.timeout is not None and time.monotonic() - began > self.timeout:

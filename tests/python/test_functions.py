@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import chunkwise as cw
+from chunkwise import _kept, _template
 from conftest import PACKAGE
 
 X = np.arange(24.0).reshape(4, 6)
@@ -27,15 +28,18 @@ def x() -> cw.Array:
 
 
 def workers() -> list[int]:
-    """The processes that run functions for this one."""
+    """The processes that run functions for this one, without those that wait for the next run."""
+    template = _template._template
+    parents = {os.getpid(), 1, template.process.pid if template else 1}
+    waiting = {template.process.pid if template else 1, *(w.process.pid for w in _kept._kept)}
     found = []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+            state, parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if b"_worker.py" in command and (int(parent) == os.getpid() or int(parent) == 1):
+        if b"_worker.py" in command and int(parent) in parents and int(pid) not in waiting and state != "Z":
             found.append(int(pid))
     return found
 

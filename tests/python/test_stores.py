@@ -290,12 +290,12 @@ def test_many_files_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     started, left = [], []
     start, done = _workers.Worker.__init__, _workers.Caller.done
 
-    def starting(worker: _workers.Worker, path: list[str]) -> None:
+    def starting(worker: _workers.Worker, *about: Any) -> None:
         started.append(worker)
-        start(worker, path)
+        start(worker, *about)
 
     def ending(caller: _workers.Caller, worker: _workers.Worker) -> None:
-        left.append(_workers._anonymous(worker.process.pid) - worker.base)
+        left.append(_workers.anonymous(worker.process.pid) - worker.base)
         done(caller, worker)
 
     monkeypatch.setattr(_workers.Worker, "__init__", starting)
