@@ -92,6 +92,7 @@ from ._composed import (
     flipud as flipud,
     histogram as histogram,
     histogram2d as histogram2d,
+    histogram_bin_edges as histogram_bin_edges,
     hsplit as hsplit,
     hstack as hstack,
     insert as insert,

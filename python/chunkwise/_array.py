@@ -144,7 +144,8 @@ class Array(Operators):
         from ._index import getitem
 
         found = getitem(self, key)
-        found._half = self._half
+        if isinstance(found, Array):
+            found._half = self._half
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:

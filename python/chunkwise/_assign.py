@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._index import _entries, _without_dots
+from ._index import _entries, _looked_up, _without_dots
 from ._namespace import call
 
 if TYPE_CHECKING:
@@ -19,13 +19,18 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     from ._array import Array
     from ._inputs import from_array
 
+    from ._selection import Selection
+
+    if isinstance(value, Selection):
+        # Elements of an array of the same shape, at the same places.
+        return _masked(x, key, value.assigned_by(key).astype(x.dtype), value.ndim)
     if isinstance(value, (bool, int, float, complex)):
         value = np.asarray(value, x.dtype).item()
     else:
         value = (value if isinstance(value, Array) else from_array(np.asarray(value))).astype(x.dtype)
         value = value if value.ndim else call("reshape", value, [])
     if isinstance(key, bool) or getattr(key, "dtype", None) == np.bool_:
-        return _masked(x, key, value)
+        return _masked(x, key, value, 0)
     entries = _without_dots(x, _entries(x, key))
     if any(e is None for e in entries):
         raise IndexError("an assignment takes no new axes")
@@ -42,18 +47,42 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     return found.astype(x.dtype)._like(x)
 
 
-def _masked(x: Array, mask: Any, value: Any) -> Array:
+def _masked(x: Array, mask: Any, value: Any, selected: int) -> Array:
+    """``selected`` is not 0 for a value of the shape of the array."""
     from ._array import Array
     from ._inputs import from_array
 
-    mask = mask if isinstance(mask, Array) else from_array(np.asarray(mask))
+    known = None if isinstance(mask, Array) else np.asarray(mask)
+    mask = from_array(known) if known is not None else mask
     if mask.shape != x.shape[: mask.ndim]:
         raise IndexError(f"a mask of shape {mask.shape} does not fit an array of shape {x.shape}")
-    if isinstance(value, Array) and value.ndim > x.ndim - mask.ndim and mask.ndim:
-        raise NotImplementedError("where a mask is true only one value can be assigned, not a list of them; use where()")
+    if selected and value.shape != x.shape:
+        raise ValueError(f"could not assign what a lazy mask has selected of an array of shape {value.shape} to an array of shape {x.shape}")
+    if not selected and isinstance(value, Array) and value.ndim > x.ndim - mask.ndim and mask.ndim:
+        if known is None:
+            raise NotImplementedError(
+                "how many values a lazy mask takes is not known: assign one value, or what the same mask has selected (x[mask] = y[mask]), or use where()"
+            )
+        value = _listed(value, known, x.shape)
     mask = mask[(..., *[None] * (x.ndim - mask.ndim))]
     found: Array = call("where", mask, value, x)
     return found.astype(x.dtype)._like(x)
+
+
+def _listed(value: Array, mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Array:
+    """A list of values at the places where a mask is true, one after another, in an array of this shape."""
+    from ._inputs import from_array
+
+    count, rest = int(np.count_nonzero(mask)), shape[mask.ndim :]
+    if value.ndim != 1 + len(rest) or value.shape[0] not in (1, count):
+        raise ValueError(f"cannot assign values of shape {value.shape} to {count} elements where the mask is true")
+    if value.shape[0] == 1 or not count:
+        return value[0] if value.shape[0] else call("zeros", list(shape), dtype=value.dtype.name)
+    # Where the mask is false, the value before is as good as any.
+    at = np.maximum(np.cumsum(mask.reshape(-1)) - 1, 0).reshape(mask.shape)
+    if value.shape[1:] != rest:
+        value = call("broadcast_to", value, [count, *rest])
+    return _looked_up(value, from_array(at), 0)
 
 
 def _span(e: Any, n: int) -> range | None:

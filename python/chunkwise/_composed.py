@@ -364,15 +364,25 @@ def _counted(function: Callable[..., Any], arrays: list[Array], bins: int, dtype
 
 
 @numpy_function
-def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any]:
-    """Without ``range``, numbers of bins need the extremes, which are computed."""
+def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Any = None) -> np.ndarray[Any, Any]:
+    """As :func:`numpy.histogram_bin_edges`. Without ``range``, numbers of bins need the extremes, which are computed."""
     if isinstance(bins, str):
         raise NotImplementedError("bins of histogram() are a number or edges")
     if np.ndim(bins) == 0 and range is None:
         from ._run import compute
 
         range = compute(call("min", a), call("max", a)) if a.size else (0, 1)
-    edges = np.histogram_bin_edges(np.empty(0, a.dtype), bins, range)
+    return np.histogram_bin_edges(np.empty(0, a.dtype), bins, range)
+
+
+@numpy_function
+def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any]:
+    """Without ``range``, numbers of bins need the extremes, which are computed."""
+    if np.ndim(bins) == 0 and range is None and a.size and not isinstance(bins, str):
+        from ._run import compute
+
+        range = compute(call("min", a), call("max", a))
+    edges = histogram_bin_edges(a, bins, range if range is not None else (0, 1))
     parts = [ravel(a)] if weights is None else [ravel(a), ravel(lazy(weights))]
     if weights is not None:
         parts[1] = parts[1].rechunk(parts[0].chunks)
@@ -415,13 +425,15 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any 
 
 @numpy_function
 def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
-    """The greatest number is computed: it says how long the result is."""
+    """Without ``minlength``, the greatest number is computed: it says how long the result is. With it, each number must be less."""
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise TypeError("bincount() takes whole numbers along one axis")
-    n = max(int(call("max", x)) + 1 if x.size else 0, operator.index(minlength))
+    n = operator.index(minlength) or (int(call("max", x)) + 1 if x.size else 0)
     parts = [x] if weights is None else [x, lazy(weights).rechunk(x.chunks)]
 
     def bincount(block: Any, weight: Any = None) -> Any:
+        if block.size and block.max() >= n:
+            raise ValueError(f"bincount(minlength={n}) of a lazy array has found {block.max()}: give a minlength that is more than each number, or none")
         return np.bincount(block, weight, minlength=n)
 
     return _counted(bincount, parts, n, np.int64 if weights is None else np.float64)

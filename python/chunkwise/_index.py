@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
 
     if isinstance(e, Array):
         if e.dtype.kind not in "iu":
-            raise TypeError("an index must not be a lazy array of truths: compute() it first, or select with where(condition, x, value)")
+            raise TypeError("a lazy array of truths is an index only by itself, as in x[mask]: compute() it first, or select with where(condition, x, value)")
         e = e.compute()
     values = np.asarray(e)
     if values.dtype == bool and values.ndim:
@@ -78,6 +78,11 @@ def getitem(x: Array, key: Any) -> Array:
     """``x[key]``, as NumPy reads it."""
     from ._array import Array
 
+    mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if isinstance(mask, Array) and mask.dtype == np.bool_ and mask.ndim:
+        from ._selection import Selection
+
+        return cast("Array", Selection(x, mask))
     entries = _entries(x, key)
     if _takes_all(x, entries):
         return x.copy()

@@ -121,7 +121,9 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     name = _NAMES.get(name, name)
     entry = TABLE.get(name)
     check_device(kwargs.pop("device", None))
-    kwargs = {k: v for k, v in kwargs.items() if k != "copy" and not (k == "out" and v is None)}
+    # How a product is made is the planner's choice.
+    left_out = ("copy", "optimize") if name == "einsum" else ("copy",)
+    kwargs = {k: v for k, v in kwargs.items() if k not in left_out and not (k == "out" and v is None)}
     half = name in _MOVES and bool(args) and getattr(args[0], "_half", False)
     if name == "where" and any(getattr(getattr(a, "dtype", None), "kind", "f") in NOT_NUMBERS for a in args):
         # Dates and texts are in memory already, and what chooses among them is no larger.

@@ -14,8 +14,8 @@ import numpy as np
 
 from ._array import Array, Chunks
 from ._functions import Sharing, map_blocks
+from ._memory import LEFT
 from ._spec import Spec, current
-from ._workers import LEFT
 
 #: Bytes that are copied into memory at once: a process would take longer to start than they to read.
 SMALL = 4 << 20

@@ -110,8 +110,9 @@ def test_a_list_of_integers_and_a_mask_are_indices() -> None:
         a[4]
     with pytest.raises(IndexError):
         a[0, 0, 0]
+    same(a[a > 3] * 1, x[x > 3])
     with pytest.raises(TypeError, match="lazy"):
-        a[a > 3]
+        a[0, (a > 3)[0]]
 
 
 def test_numbers_of_python() -> None:
