@@ -51,7 +51,15 @@ DTYPES = (
 
 def is_operand(x: Any) -> bool:
     """True of what an operator takes."""
-    return isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray))
+    return isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray)) or _is_of_dask(x)
+
+
+#: Bytes of an array of Dask that is computed where it meets one of chunkwise, such as a window or weights.
+SMALL = 1 << 20
+
+
+def _is_of_dask(x: Any) -> bool:
+    return type(x).__name__ == "Array" and type(x).__module__.partition(".")[0] in ("dask", "dask_array")
 
 
 def _is_half(dtype: Any) -> bool:
@@ -84,6 +92,13 @@ def lowered(x: Any) -> Any:
         return from_array(x)._lazy
     if isinstance(x, (list, tuple, range)):
         return [lowered(item) for item in x]
+    if _is_of_dask(x):
+        if x.nbytes <= SMALL:
+            return lowered(np.asarray(x))
+        raise TypeError(
+            f"an array of Dask with {x.nbytes / 1e6:.1f} MB meets one of chunkwise: from_array(y) makes it one of chunkwise. Under xarray, open all data "
+            "with one manager of chunks, as by xr.set_options(chunk_manager='chunkwise')"
+        )
     if isinstance(x, np.dtype) or (isinstance(x, type) and (issubclass(x, np.generic) or x in (bool, int, float, complex))):
         return dtype_name(x)
     if isinstance(x, (int, float, complex)):
