@@ -59,6 +59,7 @@ def _function(
     several: bool,
     blocks: int,
     options: Mapping[str, Any],
+    packs: list[tuple[list[int], str]] | None = None,
 ) -> _chunkwise.Function:
     """A function with its arguments and its limits, as the engine calls it. ``blocks`` are the bytes of its blocks."""
     from ._workers import BASE, Caller, code_of, dumped
@@ -72,6 +73,7 @@ def _function(
         "block_info": "block_info" in kwargs,
         "several": several,
         "dtypes": [np.dtype(dtype_name(d)) for d in dtypes],
+        "packs": packs,
     }
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
@@ -113,9 +115,41 @@ def _calls(
     for (out, given), name in zip(outputs, names):
         lengths.update({k: max(lens, default=0) for k, lens in given.items()})
         blocks += prod(lengths[k] for k in out) * np.dtype(name).itemsize
-    called = _function(function, args, kwargs, names, several, blocks, options)
-    wanted = [(labels, name, chunks) for (labels, chunks), name in zip(outputs, names)]
-    return [Array(lazy) for lazy in _chunkwise.blockwise(called, wanted, [(a._lazy, labels) for a, labels in inputs])]
+    packs = _packs(outputs, names)
+    called = _function(function, args, kwargs, names, several, blocks, options, packs if several else None)
+    axis = max([*lengths, *(label for out, _ in outputs for label in out)], default=-1) + 1
+    wanted: list[tuple[list[int], str, dict[int, list[int]]]] = []
+    for k, (members, name) in enumerate(packs):
+        out, given = outputs[members[0]]
+        wanted.append((out, name, given) if len(members) == 1 else ([axis + k, *out], name, {**given, axis + k: [len(members)]}))
+    made = _chunkwise.blockwise(called, wanted, [(a._lazy, labels) for a, labels in inputs])
+    found: dict[int, Array] = {}
+    for (members, _), lazy in zip(packs, made, strict=True):
+        for j, member in enumerate(members):
+            found[member] = Array(lazy)[j].astype(names[member]) if len(members) > 1 else Array(lazy)
+    return [found[k] for k in range(len(names))]
+
+
+def _packs(outputs: list[tuple[list[int], dict[int, list[int]]]], names: list[str]) -> list[tuple[list[int], str]]:
+    """Outputs that are made as one array with an axis more, and its dtype: a function is called once for each array."""
+    packs: list[tuple[list[int], str]] = []
+    for k, (output, name) in enumerate(zip(outputs, names)):
+        for at, (members, common) in enumerate(packs):
+            if outputs[members[0]] == output and (both := _common(common, name)) is not None:
+                packs[at] = ([*members, k], both)
+                break
+        else:
+            packs.append(([k], name))
+    return packs
+
+
+def _common(a: str, b: str) -> str | None:
+    """A dtype that holds all values of both."""
+    common = np.result_type(a, b)
+    for dtype in map(np.dtype, (a, b)):
+        if not np.can_cast(dtype, common) or dtype.kind in "iu" and dtype.itemsize == 8 and common.kind in "fc":
+            return None
+    return common.name
 
 
 def _given(args: Sequence[Any]) -> tuple[list[Array], list[tuple[int, Any]]]:

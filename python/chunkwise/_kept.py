@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _template
-from ._memory import LEFT, anonymous, proportional
+from ._memory import LEFT, proportional
 
 if TYPE_CHECKING:
     from ._workers import Worker
@@ -31,7 +31,7 @@ def give(version: str, workers: list[Worker]) -> None:
     drop = []
     with _lock:
         for worker in workers:
-            if isinstance(worker.process, _template.Forked) and anonymous(worker.process.pid) - worker.base <= LEFT:
+            if isinstance(worker.process, _template.Forked) and worker.taken() <= LEFT:
                 _kept[worker] = version
             else:
                 drop.append(worker)

@@ -32,13 +32,17 @@ def lives(pid: int) -> bool:
         return False
 
 
-def anonymous(pid: int) -> int:
-    """Bytes that a process and those that it has started have for themselves. What a fork shares with its parent counts once."""
+def taken(pid: int, base: int, outside: int) -> int:
+    """Bytes that a process and those that it has started have for themselves, beyond the ``base`` that it began with.
+
+    It shares its base with ``outside`` other processes, of which it is a fork or a sibling. What it shares with processes that it has started counts once.
+    """
     processes = family(pid)
     if len(processes) > 1:
-        return sum(map(proportional, processes))
+        # The system counts a page that is shared by n processes as an nth of it for each.
+        return sum(map(proportional, processes)) - base * len(processes) // (len(processes) + outside)
     try:
-        return used("RssAnon", pid)
+        return used("RssAnon", pid) - base
     except OSError:
         return 0
 

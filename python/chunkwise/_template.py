@@ -56,6 +56,12 @@ class Forked:
         self.returncode: int | None = None
         self.template = template
         self._fd = os.pidfd_open(pid)
+        template.forks.add(pid)
+
+    @property
+    def outside(self) -> int:
+        """How many other processes share memory with it: the template and its other forks."""
+        return len(self.template.forks | {self.template.process.pid}) - (self.pid in self.template.forks)
 
     def poll(self) -> int | None:
         """The exit code, if the process has ended."""
@@ -96,6 +102,8 @@ class Template:
         self._files: dict[str, tuple[int, int]] = {}
         self._loaded: set[str] = set()
         self._ended: list[int] = []
+        #: Those that have not ended.
+        self.forks: set[int] = set()
 
     def good(self, path: list[str]) -> bool:
         """True if it is alive, and has imported nothing that a new process would import in another way."""
@@ -132,6 +140,7 @@ class Template:
     def ended(self, pid: int) -> None:
         """A fork has ended. It is waited for before the next one."""
         self._ended.append(pid)
+        self.forks.discard(pid)
 
     def _ask(self, message: dict[str, Any], blob: bytes, watch: Callable[[], None], fds: list[int] | None = None) -> dict[str, Any]:
         ended, self._ended = self._ended, []

@@ -142,7 +142,11 @@ def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -
     dtypes = about["dtypes"]
     if len(several) != len(dtypes):
         raise ValueError(f"the function returned {len(several)} arrays, and {len(dtypes)} are expected")
-    return [_expected(np.asarray(a), dtype) for a, dtype in zip(several, dtypes)]
+    found = [_expected(np.asarray(a), dtype) for a, dtype in zip(several, dtypes)]
+    if about["packs"] is None:
+        return found
+    # Outputs of the same shape are one array for the engine.
+    return [np.stack([found[k].astype(dtype, copy=False) for k in members]) if len(members) > 1 else found[members[0]] for members, dtype in about["packs"]]
 
 
 def _expected(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from . import _assumed, _chunkwise, _kept, _template
 from ._errors import MemoryLimitError
-from ._memory import LEFT, anonymous, family, lives
+from ._memory import LEFT, family, lives, taken
 from ._worker import Arena, Channel, found, placed, readable, used
 
 #: Bytes of a worker process itself: Python, NumPy and what it imports.
@@ -98,6 +98,10 @@ class Worker:
         self.channel.sock.close()
         os.close(self.life)
         os.close(self.arena.fd)
+
+    def taken(self) -> int:
+        """Bytes that it has for itself beyond those that it began with."""
+        return taken(self.process.pid, self.base, self.process.outside if isinstance(self.process, _template.Forked) else 0)
 
     def answer(self, watch: Callable[[], None]) -> tuple[dict[str, Any], bytes]:
         """What the process says. Until then, ``watch`` is called often."""
@@ -311,7 +315,7 @@ class Caller:
     def done(self, worker: Worker) -> None:
         """The engine has copied what a call has made."""
         # What functions that share a process leave there, such as caches of files, is no memory of the next one.
-        self._give(worker, not self.shared or anonymous(worker.process.pid) - worker.base <= LEFT)
+        self._give(worker, not self.shared or worker.taken() <= LEFT)
 
     def _called(self, worker: Worker, call: dict[str, Any], inputs: list[_chunkwise.View]) -> list[tuple[Any, str, tuple[int, ...]]]:
         if self.version not in worker.loaded:
@@ -324,11 +328,11 @@ class Caller:
         values = [np.frombuffer(v, dtype=np.uint8).view(v.dtype).reshape(v.shape) for v in inputs]
         places, size = placed(values, 0, worker.arena)
         began, most = time.monotonic(), 0
-        base, limit = worker.base, self.limit
+        limit = self.limit
 
         def watch() -> None:
             nonlocal most
-            most = max(most, anonymous(worker.process.pid) - base)
+            most = max(most, worker.taken())
             if most > limit:
                 raise self._too_much(call, most)
             if self.timeout is not None and time.monotonic() - began > self.timeout:

@@ -287,3 +287,23 @@ def test_nothing_is_left_of_a_program_that_is_stopped(how: signal.Signals, tmp_p
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
     assert not (tmp_path / "out.zarr" / "zarr.json").exists()
+
+
+@pytest.mark.parametrize("dtypes", [("f8", "f8", "f8"), ("f4", "i4", "bool"), ("i8", "f8", "u1"), ("c8", "f4", "c16")])
+def test_a_function_with_several_results_is_called_once_for_each_block(dtypes: tuple[str, ...], tmp_path: Path) -> None:
+    values = np.arange(24.0).reshape(4, 6)
+
+    def several(block: Any) -> Any:
+        if block.size > 1:
+            with open(tmp_path / "log", "a") as log:
+                log.write("x")
+        return tuple((block * (k + 1)).astype(d) for k, d in enumerate(dtypes))
+
+    found = cw.apply_gufunc(several, "()->(),(),()", cw.from_array(values, chunks=(2, 3)), output_dtypes=list(dtypes))
+    for k, (got, dtype) in enumerate(zip(cw.compute(*found), dtypes)):
+        assert found[k].dtype == got.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(got, (values * (k + 1)).astype(dtype))
+    # An array of whole numbers of 64 bits cannot be one with an array of floats.
+    calls = 2 if "i8" in dtypes else 1
+    assert (tmp_path / "log").stat().st_size == 4 * calls
+    np.testing.assert_array_equal(found[1].compute(), (values * 2).astype(dtypes[1]))

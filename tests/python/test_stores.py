@@ -295,7 +295,7 @@ def test_many_files_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         start(worker, *about)
 
     def ending(caller: _workers.Caller, worker: _workers.Worker) -> None:
-        left.append(_workers.anonymous(worker.process.pid) - worker.base)
+        left.append(worker.taken())
         done(caller, worker)
 
     monkeypatch.setattr(_workers.Worker, "__init__", starting)

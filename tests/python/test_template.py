@@ -214,3 +214,22 @@ def test_a_program_that_forks_has_its_own(module: Path) -> None:
     assert os.waitpid(pid, 0)[1] == 0
     assert template.process.poll() is None
     np.testing.assert_array_equal(cw.map_blocks(user.add, x, dtype="f8").compute(), np.ones(2))
+
+
+def test_what_children_of_a_fork_take_counts_and_what_they_share_does_not(module: Path) -> None:
+    """The modules have more memory than the function may take."""
+    user = written(module, "import numpy as np\nLARGE = [np.ones(25_000_000)]\ndef f(block):\n    return block + LARGE[0][0]\n")
+    x = cw.from_array(np.zeros(4), chunks=1)
+
+    def forking(block: np.ndarray, size: int) -> np.ndarray:
+        if (child := os.fork()) == 0:
+            kept = np.ones(size) + user.f(0)
+            time.sleep(0.3 if size < 1000 else 20)
+            os._exit(int(kept[0]) - 2)
+        os.waitpid(child, 0)
+        return block
+
+    options = {"dtype": "f8", "memory": "100MB", "size": 10}
+    np.testing.assert_array_equal(cw.map_blocks(forking, x, **options).compute(), np.zeros(4))
+    with pytest.raises(cw.MemoryLimitError, match="forking"):
+        cw.map_blocks(forking, x, **{**options, "size": 15_000_000}).compute()
