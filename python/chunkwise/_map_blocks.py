@@ -11,7 +11,7 @@ import xarray as xr
 from . import _functions
 from ._array import Array
 from ._hooks import divert
-from ._namespace import call
+from ._namespace import NOT_NUMBERS, call
 
 #: What a variable without a name of its own is called in a data set.
 NAME = "__chunkwise_array__"
@@ -24,6 +24,24 @@ def _as_dataset(obj: Any) -> xr.Dataset:
 
 def _lazy(ds: xr.Dataset) -> dict[Hashable, xr.Variable]:
     return {name: v for name, v in ds.variables.items() if isinstance(v._data, Array)}
+
+
+#: Bytes of a variable in memory that each process gets as a whole.
+SMALL = 1 << 20
+
+
+def _cut(obj: Any, chunks: Mapping[Hashable, tuple[int, ...]]) -> Any:
+    """The object with its large variables in memory as lazy arrays, so that processes get blocks of them."""
+    ds = _as_dataset(obj)
+    large = {
+        name: v.chunk({d: chunks.get(d, -1) for d in v.dims}, chunked_array_type="chunkwise")
+        for name, v in ds.variables.items()
+        if name not in ds.indexes and not isinstance(v._data, Array) and v.nbytes > SMALL and v.dtype.kind not in NOT_NUMBERS
+    }
+    if not large:
+        return obj
+    ds = ds.assign_coords({n: v for n, v in large.items() if n in ds.coords}).assign({n: v for n, v in large.items() if n not in ds.coords})
+    return ds[NAME].rename(obj.name) if isinstance(obj, xr.DataArray) else ds
 
 
 class _Blocks:
@@ -125,6 +143,10 @@ def map_blocks(
     places = [k for k, a in enumerate(given) if isinstance(a, (xr.Dataset, xr.DataArray))]
     for k, aligned in zip(places, xr.align(*(given[k] for k in places), join="exact")):
         given[k] = aligned
+    sets = [_as_dataset(given[k]) for k in places]
+    chunks = _chunks(sets)
+    for k in places:
+        given[k] = _cut(given[k], chunks)
     sets = [_as_dataset(given[k]) for k in places]
     chunks = _chunks(sets)
     dims = list(chunks)

@@ -14,6 +14,7 @@ import xarray as xr
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import chunkwise as cw
+from chunkwise import _map_blocks
 
 
 def data() -> xr.Dataset:
@@ -78,6 +79,24 @@ def test_a_stored_data_set_with_lazy_coordinates(tmp_path: Path) -> None:
     assert isinstance(lazy.mask.variable._data, cw.Array)
     found = lazy.a.map_blocks(lambda x: x.where(x.mask))
     xr.testing.assert_identical(found.compute().load(), ds.a.where(ds.mask))
+
+
+def test_large_variables_in_memory_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_map_blocks, "SMALL", 100)
+    ds = data().assign(t=(("time", "y"), np.zeros((10, 6), "M8[ns]")))
+    lazy = ds.assign(a=ds.a.chunk(time=4, y=3))
+    assert not isinstance(lazy.b.variable._data, cw.Array)
+    made: list[int] = []
+    real = _map_blocks._functions._calls
+
+    def calls(*args: Any) -> Any:
+        made.append(len(args[3]))
+        return real(*args)
+
+    monkeypatch.setattr(_map_blocks._functions, "_calls", calls)
+    xr.testing.assert_identical(xr.map_blocks(lambda x: x.a + x.b.where(x.mask, 0), lazy).compute(), ds.a + ds.b.where(ds.mask, 0))
+    # Two variables, and the positions along three dimensions. The mask is small.
+    assert made == [5]
 
 
 def test_the_function_is_called_once_for_each_block(tmp_path: Path) -> None:
