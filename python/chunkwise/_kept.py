@@ -53,6 +53,7 @@ def take(version: str, path: list[str]) -> Worker | None:
             same = worker.process.poll() is None and worker.surroundings == now
             if same and isinstance(worker.process, _template.Forked) and worker.process.template.good(path):
                 found = worker
+                found.kept = True
                 break
             drop.append(worker)
     for worker in drop:

@@ -67,6 +67,8 @@ class Worker:
         #: The versions of the functions that it has loaded, and the bytes that it had for itself with the first one.
         self.loaded: set[str] = set()
         self.base = 0
+        #: True if it has waited since an earlier run.
+        self.kept = False
 
     def kill(self) -> list[int]:
         """Kills the process and all that it has started, whose numbers it returns."""
@@ -264,11 +266,12 @@ class Caller:
     def end(self) -> None:
         self.pool.end()
 
-    def _take(self) -> Worker:
+    def _take(self, new: bool = False) -> Worker:
         self._watch()
         path = [*sys.path, *self.path]
         # Other threads must not wait while modules are imported, least of all the one that stops the run.
-        worker = self.pool.take(path) or Worker(path, self.version, self.blob, self._watch)
+        worker = None if new else self.pool.take(path)
+        worker = worker or Worker(path, self.version, self.blob, self._watch)
         with self.lock:
             if not self.stopped:
                 self.busy.add(worker)
@@ -293,9 +296,9 @@ class Caller:
         self, block: tuple[int, ...], blocks: tuple[int, ...], start: tuple[int, ...], shape: tuple[int, ...], inputs: list[_chunkwise.View]
     ) -> tuple[Worker, list[tuple[Any, str, tuple[int, ...]]]]:
         call = {"function": self.version, "block": block, "blocks": blocks, "start": start, "shape": shape, "limit": self.limit}
-        how = ""
+        how, new = "", False
         for _ in range(TRIES):
-            worker = self._take()
+            worker = self._take(new)
             try:
                 return worker, self._called(worker, call, inputs)
             except (Died, BrokenPipeError):
@@ -303,10 +306,14 @@ class Caller:
                 self._give(worker, False)
                 if self.stopped:
                     raise Stopped(self.name) from None
-            except _Raised as e:
-                # The process is as good as before.
-                self._give(worker, True)
-                raise e.error from None
+            except (_Raised, MemoryLimitError) as e:
+                error = e.error if isinstance(e, _Raised) else e
+                # What an earlier run has left in the process is no memory of this one.
+                new = worker.kept and isinstance(error, MemoryLimitError)
+                # After what the function has raised, the process is as good as before.
+                self._give(worker, isinstance(e, _Raised) and not new)
+                if not new:
+                    raise error from None
             except BaseException:
                 self._give(worker, False)
                 raise

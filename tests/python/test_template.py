@@ -233,3 +233,13 @@ def test_what_children_of_a_fork_take_counts_and_what_they_share_does_not(module
     np.testing.assert_array_equal(cw.map_blocks(forking, x, **options).compute(), np.zeros(4))
     with pytest.raises(cw.MemoryLimitError, match="forking"):
         cw.map_blocks(forking, x, **{**options, "size": 15_000_000}).compute()
+
+
+def test_what_an_earlier_run_has_left_is_no_memory_of_the_next_one(module: Path) -> None:
+    user = written(module, "import numpy as np\nLEFT = []\ndef f(block):\n    LEFT.append(np.ones(5_000_000))\n    return block + np.ones(9_000_000)[0]\n")
+    x = cw.from_array(np.zeros(1), chunks=1)
+    for _ in range(4):
+        # 40 MB stay, and 72 MB are needed besides.
+        np.testing.assert_array_equal(cw.map_blocks(user.f, x, dtype="f8", memory="125MB").compute(), np.ones(1))
+    with pytest.raises(cw.MemoryLimitError):
+        cw.map_blocks(user.f, x, dtype="f8", memory="80MB").compute()
