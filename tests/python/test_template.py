@@ -170,6 +170,9 @@ import numpy as np
 import chunkwise as cw
 import slow
 
+# A shell that starts programs in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def kill():
     while not os.path.exists("imports"):
         time.sleep(0.01)
