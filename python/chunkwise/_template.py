@@ -49,19 +49,20 @@ def _exit_status(pid: int) -> int:
 
 
 class Forked:
-    """A fork of a template, with what is needed of :class:`subprocess.Popen`."""
+    """A fork of a template, with what is needed of :class:`subprocess.Popen`. Several threads may ask for its end."""
 
     def __init__(self, template: Template, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self.template = template
+        self._lock = threading.Lock()
         self._fd = os.pidfd_open(pid)
         template.forks.add(pid)
 
     @property
     def outside(self) -> int:
         """How many other processes share memory with it: the template and its other forks."""
-        return len(self.template.forks | {self.template.process.pid}) - (self.pid in self.template.forks)
+        return len(self.template.forks)
 
     def poll(self) -> int | None:
         """The exit code, if the process has ended."""
@@ -69,16 +70,17 @@ class Forked:
 
     def wait(self) -> int:
         """The exit code, after the end of the process."""
-        code = self._ended(None)
-        assert code is not None
+        while (code := self._ended(TICK)) is None:
+            pass
         return code
 
-    def _ended(self, seconds: float | None) -> int | None:
-        if self.returncode is None and readable(self._fd, seconds):
-            self.returncode = _exit_status(self.pid)
-            os.close(self._fd)
-            self.template.ended(self.pid)
-        return self.returncode
+    def _ended(self, seconds: float) -> int | None:
+        with self._lock:
+            if self.returncode is None and readable(self._fd, seconds):
+                self.returncode = _exit_status(self.pid)
+                os.close(self._fd)
+                self.template.ended(self.pid)
+            return self.returncode
 
 
 class Unfit(Exception):
