@@ -73,7 +73,7 @@ def _function(
         "block_info": "block_info" in kwargs,
         "several": several,
         "dtypes": [np.dtype(dtype_name(d)) for d in dtypes],
-        "packs": packs,
+        "packs": packs or [([k], dtype) for k, dtype in enumerate(dtypes)],
     }
     blob = dumped(about)
     memory, declared = _bytes(options.get("memory"), blocks)
@@ -112,11 +112,12 @@ def _calls(
         for label, chunks in zip(labels, array.chunks):
             lengths[label] = max(lengths.get(label, 0), max(chunks, default=0))
     blocks = sum(_block_bytes(a, labels, {label for out, _ in outputs for label in out}) for a, labels in inputs)
-    for (out, given), name in zip(outputs, names):
-        lengths.update({k: max(lens, default=0) for k, lens in given.items()})
-        blocks += prod(lengths[k] for k in out) * np.dtype(name).itemsize
     packs = _packs(outputs, names)
-    called = _function(function, args, kwargs, names, several, blocks, options, packs if several else None)
+    for members, name in packs:
+        out, given = outputs[members[0]]
+        lengths.update({k: max(lens, default=0) for k, lens in given.items()})
+        blocks += len(members) * prod(lengths[k] for k in out) * np.dtype(name).itemsize
+    called = _function(function, args, kwargs, names, several, blocks, options, packs)
     axis = max([*lengths, *(label for out, _ in outputs for label in out)], default=-1) + 1
     wanted: list[tuple[list[int], str, dict[int, list[int]]]] = []
     for k, (members, name) in enumerate(packs):
@@ -131,7 +132,7 @@ def _calls(
 
 
 def _packs(outputs: list[tuple[list[int], dict[int, list[int]]]], names: list[str]) -> list[tuple[list[int], str]]:
-    """Outputs that are made as one array with an axis more, and its dtype: a function is called once for each array."""
+    """Outputs that are one array for the engine, with an axis more, and its dtype: the engine calls a function once for each of its arrays."""
     packs: list[tuple[list[int], str]] = []
     for k, (output, name) in enumerate(zip(outputs, names)):
         for at, (members, common) in enumerate(packs):

@@ -87,8 +87,17 @@ def used(kind: str, pid: int | str = "self") -> int:
         return next((int(line.split()[1]) * 1024 for line in status if line.startswith(kind + ":")), 0)
 
 
+class Stack:
+    """Arrays of one shape that are one array for the engine, with an axis more. They come together only in shared memory."""
+
+    def __init__(self, parts: list[Any], dtype: str) -> None:
+        self.parts, self.dtype = parts, np.dtype(dtype)
+        self.shape = (len(parts), *parts[0].shape)
+        self.nbytes = len(parts) * parts[0].size * self.dtype.itemsize
+
+
 def placed(arrays: list[Any], start: int, arena: Arena) -> tuple[list[dict[str, Any]], int]:
-    """Copies arrays into shared memory, one after another."""
+    """Copies arrays and stacks into shared memory, one after another."""
     at, places = start, []
     for a in arrays:
         places.append({"dtype": a.dtype.name, "shape": a.shape, "at": at, "bytes": a.nbytes})
@@ -96,7 +105,12 @@ def placed(arrays: list[Any], start: int, arena: Arena) -> tuple[list[dict[str, 
     view = arena.view(max(at, 1), grow=True)
     for a, place in zip(arrays, places):
         if a.nbytes:
-            view[place["at"] : place["at"] + a.nbytes].view(a.dtype).reshape(a.shape)[...] = a
+            into = view[place["at"] : place["at"] + a.nbytes].view(a.dtype).reshape(a.shape)
+            if isinstance(a, Stack):
+                for k, part in enumerate(a.parts):
+                    into[k] = part
+            else:
+                into[...] = a
     return places, at
 
 
@@ -128,8 +142,8 @@ def _from_file(code: Any, file: str) -> Any:
     return code.replace(co_filename=file if code.co_filename.startswith("<dynamic") else code.co_filename, co_consts=inside)
 
 
-def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -> list[np.ndarray[Any, Any]]:
-    """Calls a function of the user. ``about`` has the function, its arguments, and the dtypes that are expected."""
+def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -> list[Any]:
+    """Calls a function of the user. ``about`` has the function, its arguments, the dtypes that are expected, and which results are stacked."""
     args = [inputs[i] if i >= 0 else constant for i, constant in about["args"]]
     kwargs = dict(about["kwargs"])
     if about["block_id"]:
@@ -143,10 +157,11 @@ def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -
     if len(several) != len(dtypes):
         raise ValueError(f"the function returned {len(several)} arrays, and {len(dtypes)} are expected")
     found = [_expected(np.asarray(a), dtype) for a, dtype in zip(several, dtypes)]
-    if about["packs"] is None:
-        return found
-    # Outputs of the same shape are one array for the engine.
-    return [np.stack([found[k].astype(dtype, copy=False) for k in members]) if len(members) > 1 else found[members[0]] for members, dtype in about["packs"]]
+    for members, _ in about["packs"]:
+        for k in members[1:]:
+            if found[k].shape != found[members[0]].shape:
+                raise ValueError(f"the function returned arrays of shapes {found[members[0]].shape} and {found[k].shape}, and one shape is expected")
+    return [Stack([found[k] for k in members], dtype) if len(members) > 1 else found[members[0]] for members, dtype in about["packs"]]
 
 
 def _expected(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

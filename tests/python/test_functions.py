@@ -307,3 +307,22 @@ def test_a_function_with_several_results_is_called_once_for_each_block(dtypes: t
     calls = 2 if "i8" in dtypes else 1
     assert (tmp_path / "log").stat().st_size == 4 * calls
     np.testing.assert_array_equal(found[1].compute(), (values * 2).astype(dtypes[1]))
+
+
+def test_several_results_take_no_memory_besides_themselves() -> None:
+    values = np.arange(2_500_000.0)
+
+    def several(block: Any) -> Any:
+        return tuple(block + k for k in range(3))
+
+    x = cw.from_array(values, chunks=2_500_000)
+    # 60 MB of results, in the function as long as it takes to copy them.
+    found = cw.apply_gufunc(several, "()->(),(),()", x, output_dtypes=["f8", "f8", "f4"], memory="75MB")
+    for k, got in enumerate(cw.compute(*found)):
+        np.testing.assert_array_equal(got, (values + k).astype(got.dtype))
+
+
+def test_several_results_must_have_one_shape() -> None:
+    found = cw.apply_gufunc(lambda b: (b, b[:1]), "()->(),()", cw.from_array(np.zeros(4), chunks=2), output_dtypes=["f8", "f8"])
+    with pytest.raises(ValueError, match="shapes"):
+        found[0].compute()
