@@ -52,6 +52,11 @@ CASES: dict[str, Callable[[xr.Dataset], Any]] = {
     "another order": lambda d: xr.map_blocks(lambda x: x.transpose("x", "time", "y"), d.a.drop_vars("mask")),
     "a data set of an array": lambda d: xr.map_blocks(lambda x: x.to_dataset(name="one").assign(two=x.mean("x")), d.a),
     "attributes": lambda d: xr.map_blocks(lambda x: x.assign_attrs(new=1), d.a),
+    "an order of its own": lambda d: xr.map_blocks(lambda x: x + 1, d.a, template=d.a.transpose("x", "time", "y")).transpose(*d.a.dims),
+    "all variables": lambda d: xr.map_blocks(lambda x: x, d),
+    "dimensions without chunks": lambda d: xr.map_blocks(lambda x: x.a * x.z, d.assign(z=("z", np.arange(3)))),
+    "the first variable": lambda d: xr.map_blocks(lambda x: x.rename({next(iter(x.data_vars)): "first"}), d[["n", "a", "b"]]),
+    "a number": lambda d: xr.map_blocks(lambda x: x[["n"]].assign(a=x.a), d),
     "interpolation": lambda d: xr.map_blocks(lambda x: x.interp(x=[0.25, 0.5]), d.a, template=d.a.isel(x=[0, 1]).assign_coords(x=[0.25, 0.5])),
 }
 
@@ -82,7 +87,7 @@ def test_a_stored_data_set_with_lazy_coordinates(tmp_path: Path) -> None:
 
 
 def test_large_variables_in_memory_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_map_blocks, "SMALL", 100)
+    monkeypatch.setattr(_map_blocks, "SMALL", 40)
     ds = data().assign(t=(("time", "y"), np.zeros((10, 6), "M8[ns]")))
     lazy = ds.assign(a=ds.a.chunk(time=4, y=3))
     assert not isinstance(lazy.b.variable._data, cw.Array)
@@ -94,9 +99,12 @@ def test_large_variables_in_memory_come_in_blocks(monkeypatch: pytest.MonkeyPatc
         return real(*args)
 
     monkeypatch.setattr(_map_blocks._functions, "_calls", calls)
-    xr.testing.assert_identical(xr.map_blocks(lambda x: x.a + x.b.where(x.mask, 0), lazy).compute(), ds.a + ds.b.where(ds.mask, 0))
-    # Two variables, and the positions along three dimensions. The mask is small.
-    assert made == [5]
+    found = xr.map_blocks(lambda x: x.a + x.b.where(x.mask, 0), lazy)
+    assert "mask" in found.coords
+    xr.testing.assert_identical(found.compute().load(), ds.a + ds.b.where(ds.mask, 0))
+    # Two variables, a mask, and the positions along three dimensions.
+    assert made == [6]
+    assert not isinstance(lazy.b.variable._data, cw.Array), "the data set of the user is as it was"
 
 
 def test_the_function_is_called_once_for_each_block(tmp_path: Path) -> None:
@@ -121,13 +129,15 @@ def test_the_function_is_called_once_for_each_block(tmp_path: Path) -> None:
         (lambda x: x, {"template": lambda: data().a.chunk(time=2, y=3)}, ValueError, "one block of the input"),
         (lambda x: x.isel(time=slice(1)), {"template": lambda: data().a.chunk(time=5, y=3)}, ValueError, "Received dimension 'time' of length 1. Expected length 5"),
         (lambda x: x.isel(x=0), {"template": lambda: data().a.chunk(time=5, y=3)}, ValueError, "dimensions"),
-        (lambda x: x.to_dataset(name="q"), {"template": lambda: data().a.chunk(time=5, y=3)}, ValueError, "other data variables"),
+        (lambda x: x.astype("M8[s]"), {}, TypeError, "^the result has dtype datetime64"),
+        (lambda x: x.to_dataset(name="q"), {"template": lambda: data().a.chunk(time=5, y=3)}, ValueError, "the result is missing, and the variable 'q' is not expected"),
     ],
 )
 def test_mistakes(function: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:
     options = {name: value() if callable(value) else value for name, value in options.items()}
+    array = data().a.chunk(time=5, y=3)
     with pytest.raises(error, match=words):
-        xr.map_blocks(function, data().a.chunk(time=5, y=3), **options).compute()
+        xr.map_blocks(function, array, **options).compute()
     with pytest.raises(ValueError, match="Chunk sizes along dimension 'time' are not equal"):
         xr.map_blocks(plus, data().a.chunk(time=5), args=[data().chunk(time=3)])
     with pytest.raises(TypeError, match="give them in args"):
