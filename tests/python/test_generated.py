@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -49,6 +52,19 @@ def test_types(tmp_path: Path) -> None:
         [*command, "--cache-dir", os.devnull], capture_output=True, text=True, cwd=PACKAGE, env={**os.environ, "MYPYPATH": str(PACKAGE)}
     )
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def documented() -> list[doctest.DocTest]:
+    modules = [importlib.import_module(f"chunkwise.{found.name}") for found in pkgutil.iter_modules(cw.__path__) if found.name not in ("__main__", "_chunkwise")]
+    return [test for module in [cw, *modules] for test in doctest.DocTestFinder().find(module) if test.examples]
+
+
+@pytest.mark.parametrize("test", [pytest.param(test, id=test.name) for test in documented()])
+def test_examples_of_docstrings(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    problems: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=problems.append)
+    assert not problems, "".join(problems)
 
 
 def examples() -> list[str]:
