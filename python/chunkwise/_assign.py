@@ -18,19 +18,18 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     """The array after ``x[key] = value``, where ``key`` is a mask, or a number, a slice or a list of positions for each axis."""
     from ._array import Array
     from ._inputs import from_array
-
     from ._selection import Selection
 
     if isinstance(value, Selection):
         # Elements of an array of the same shape, at the same places.
-        return _masked(x, key, value.assigned_by(key).astype(x.dtype), value.ndim)
+        return _masked(x, key, value.assigned_by(key).astype(x.dtype), True)
     if isinstance(value, (bool, int, float, complex)):
         value = np.asarray(value, x.dtype).item()
     else:
         value = (value if isinstance(value, Array) else from_array(np.asarray(value))).astype(x.dtype)
         value = value if value.ndim else call("reshape", value, [])
     if isinstance(key, bool) or getattr(key, "dtype", None) == np.bool_:
-        return _masked(x, key, value, 0)
+        return _masked(x, key, value, False)
     entries = _without_dots(x, _entries(x, key))
     if any(e is None for e in entries):
         raise IndexError("an assignment takes no new axes")
@@ -47,8 +46,8 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     return found.astype(x.dtype)._like(x)
 
 
-def _masked(x: Array, mask: Any, value: Any, selected: int) -> Array:
-    """``selected`` is not 0 for a value of the shape of the array."""
+def _masked(x: Array, mask: Any, value: Any, selected: bool) -> Array:
+    """``selected`` is true of a value that has the shape of the array, since a mask has selected elements of it."""
     from ._array import Array
     from ._inputs import from_array
 

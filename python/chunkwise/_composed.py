@@ -363,26 +363,32 @@ def _counted(function: Callable[..., Any], arrays: list[Array], bins: int, dtype
     return call("sum", found, axis=labels)
 
 
+def _range(a: Array, bins: Any, range: Any) -> Any:
+    """The range of a number of bins: the extremes, which are computed, unless it is given."""
+    if range is not None or np.ndim(bins) or isinstance(bins, str):
+        return range
+    from ._run import compute
+
+    return compute(call("min", a), call("max", a)) if a.size else (0, 1)
+
+
+def _edges(a: Array, bins: Any, range: Any) -> np.ndarray[Any, Any]:
+    if isinstance(bins, str):
+        raise NotImplementedError("bins of histogram() are a number or edges")
+    return np.histogram_bin_edges(np.empty(0, a.dtype), bins, range)
+
+
 @numpy_function
 def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Any = None) -> np.ndarray[Any, Any]:
     """As :func:`numpy.histogram_bin_edges`. Without ``range``, numbers of bins need the extremes, which are computed."""
-    if isinstance(bins, str):
-        raise NotImplementedError("bins of histogram() are a number or edges")
-    if np.ndim(bins) == 0 and range is None:
-        from ._run import compute
-
-        range = compute(call("min", a), call("max", a)) if a.size else (0, 1)
-    return np.histogram_bin_edges(np.empty(0, a.dtype), bins, range)
+    return _edges(a, bins, _range(a, bins, range))
 
 
 @numpy_function
 def histogram(a: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any]:
     """Without ``range``, numbers of bins need the extremes, which are computed."""
-    if np.ndim(bins) == 0 and range is None and a.size and not isinstance(bins, str):
-        from ._run import compute
-
-        range = compute(call("min", a), call("max", a))
-    edges = histogram_bin_edges(a, bins, range if range is not None else (0, 1))
+    range = _range(a, bins, range)
+    edges = _edges(a, bins, range)
     parts = [ravel(a)] if weights is None else [ravel(a), ravel(lazy(weights))]
     if weights is not None:
         parts[1] = parts[1].rechunk(parts[0].chunks)
