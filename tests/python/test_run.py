@@ -236,9 +236,35 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
     x = cw.random([8000, 1000], seed=1, chunks=[20, 1000])
     for _ in range(8):
         x = cw.sin(cw.exp(x))
-    report = cw.to_zarr(x, out, resume=True, spec=cw.Spec(work_dir=work, allowed_mem="500MB", workers=2))
+    spec = cw.Spec(work_dir=work, allowed_mem="500MB", workers=2)
+    # This program is larger, so that it would make another plan.
+    own = np.ones(20_000_000)
+    (stored,) = Path(work).glob("*/plan.json")
+    assert json.loads(cw.plan(x, spec=spec)["json"])["spec"]["reserved_mem"] > json.loads(stored.read_text())["spec"]["reserved_mem"]
+    report = cw.to_zarr(x, out, resume=True, spec=spec)
+    del own
     assert report["skipped"] > 0 and report["tasks"] > 0
     np.testing.assert_array_equal(zarr.open_array(out, mode="r")[-5:], x[-5:].compute())
+
+
+LARGE = """
+import re, sys
+sys.path.insert(0, {package!r})
+import chunkwise as cw
+import xarray
+libraries = bytearray(b"x") * 120_000_000
+spec = cw.Spec(work_dir={work!r}, allowed_mem="450MB", workers=2)
+cw.to_zarr(cw.random([6, 7_000_000], seed=1, chunks=[1, 7_000_000]) * 2, {out!r}, spec=spec)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a program is read from Linux")
+def test_a_large_program_stays_within_its_budget(tmp_path: Path) -> None:
+    script = textwrap.dedent(LARGE).format(package=str(PACKAGE), out=str(tmp_path / "out.zarr"), work=str(tmp_path / "work"))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert 250_000_000 < int(done.stdout) <= 450_000_000
 
 
 def test_import_is_quick() -> None:

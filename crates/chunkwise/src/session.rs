@@ -1,6 +1,7 @@
 //! Planning and running inside one budget.
 
 use crate::observer::Observer;
+use crate::reserve::{RESERVED, reserve};
 use crate::{Expr, Runtime};
 use chunkwise_executor::{Choice, Event, RunOptions, RunReport};
 use chunkwise_ops::Array;
@@ -13,9 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// Bytes of the allowed memory that are kept for the program itself: code, runtime, thread stacks, allocator slack.
-pub const RESERVED: u64 = 64 << 20;
 
 /// Whatever stops a computation.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +52,9 @@ pub enum Error {
 pub struct Session {
     runtime: Runtime,
     observer: Observer,
-    spec: PlanSpec,
+    pub(crate) spec: PlanSpec,
+    /// Bytes that the program holds.
+    pub(crate) program: u64,
     fusion: Fusion,
     planning: Duration,
     calls: BTreeMap<String, u64>,
@@ -75,7 +75,8 @@ impl Session {
             return Err(Error::Budget(allowed_mem));
         }
         let spec = PlanSpec { allowed_mem, reserved_mem: RESERVED, workers: workers.max(1), work_dir, storage: BTreeMap::new() };
-        Ok(Session { observer: runtime.observer().clone(), runtime, spec, fusion: Fusion::On, planning: PLANNING, calls: BTreeMap::new() })
+        let (observer, calls) = (runtime.observer().clone(), BTreeMap::new());
+        Ok(Session { observer, runtime, spec, program: RESERVED, fusion: Fusion::On, planning: PLANNING, calls })
     }
 
     /// Plans every operation as a stage of its own, or (as by default) fuses them. The results are the same; only debugging and tests
@@ -187,10 +188,7 @@ impl Session {
     /// # Ok::<(), chunkwise::Error>(())
     /// ```
     pub fn plan(&self, requests: &[Request]) -> Result<Plan, Error> {
-        // The planner has no clock, so that a plan cannot depend on one.
-        let began = Instant::now();
-        let limit = TimeLimit { most: self.planning, passed: &|| began.elapsed() };
-        Ok(chunkwise_planner::plan(requests, self.spec.clone(), Options { fusion: self.fusion, limit, calls: &self.calls })?)
+        self.plan_beside(0, requests)
     }
 
     /// Plans as [`Session::plan`] beside so many bytes that the program holds already: a result in memory, for example.
@@ -198,15 +196,26 @@ impl Session {
     /// # Errors
     /// As [`Session::plan`]; the budget that would do has room for what is held.
     pub fn plan_beside(&self, held: u64, requests: &[Request]) -> Result<Plan, Error> {
-        let mut rest = self.clone();
-        rest.spec.allowed_mem = self.spec.allowed_mem.saturating_sub(held);
-        rest.plan(requests).map_err(|e| match e {
+        let allowed_mem = self.spec.allowed_mem.saturating_sub(held);
+        let plan = |reserved_mem: u64| {
+            // The planner has no clock, so that a plan cannot depend on one.
+            let began = Instant::now();
+            let limit = TimeLimit { most: self.planning, passed: &|| began.elapsed() };
+            let spec = PlanSpec { allowed_mem, reserved_mem, ..self.spec.clone() };
+            chunkwise_planner::plan(requests, spec, Options { fusion: self.fusion, limit, calls: &self.calls })
+        };
+        let reserved = reserve(self.program, allowed_mem);
+        let made = match plan(reserved) {
+            Err(PlannerError::Memory { .. }) if reserved > RESERVED => plan(RESERVED),
+            made => made,
+        };
+        made.map_err(|e| match e {
             // What is held is as much in the way as the program itself.
-            Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice }) => {
+            PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice } => {
                 let (reserved, allowed, least) = (reserved + held, allowed + held, least + held.div_ceil(1_000_000));
                 Error::Planner(PlannerError::Memory { stage, operations, need, reserved, allowed, least, advice })
             }
-            other => other,
+            other => other.into(),
         })
     }
 

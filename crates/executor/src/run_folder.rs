@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 const MARKER: &str = "chunkwise-run.json";
 const FORMAT: &str = "chunkwise-run/1";
 /// The plan of the run.
-pub(crate) const PLAN: &str = "plan.json";
+pub const PLAN: &str = "plan.json";
 /// The other objects in a run's folder, beside reports and intermediates.
 const FILES: [&str; 7] = [MARKER, PLAN, DEFINITIONS, OVERWRITES, CANCELLED, PIPELINE, Inputs::OBJECT];
 /// The number of files that a message names.

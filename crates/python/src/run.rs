@@ -11,7 +11,7 @@ use chunkwise::plan::Plan;
 use chunkwise::results::{read_whole, stored_bytes};
 use chunkwise::storage::{ArrayIo, Location, Stores, open_array};
 use chunkwise::types::volume;
-use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session};
+use chunkwise::{Array, ByteSize, Error, PlannerError, RESERVED, Request, Session, program_memory};
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -71,7 +71,9 @@ impl Settings {
     }
 
     pub fn session(&self) -> Result<Session, Error> {
-        Ok(self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)?.with_call_memory(self.calls.clone()))
+        let session = self.runtime.session(self.allowed_mem, self.workers, &self.work_dir)?.with_call_memory(self.calls.clone());
+        // Programs of Python with their libraries are large. Workers elsewhere are not.
+        Ok(if self.in_process() { session.beside(program_memory()) } else { session })
     }
 
     /// Refuses to hold so many bytes in memory, if they leave nothing for the rest.
@@ -302,7 +304,7 @@ fn computed(py: Python<'_>, lazy: &[Lazy], settings: &Settings, watch: Option<&B
 /// An output: the array, its URL, its attributes, and how it is encoded, both as JSON.
 type Output<'py> = (Bound<'py, Lazy>, String, String, String);
 
-fn planned(py: Python<'_>, outputs: &[Output<'_>], settings: &Settings) -> Result<Plan, Failure> {
+fn planned(py: Python<'_>, outputs: &[Output<'_>], settings: &Settings, resume: bool) -> Result<Plan, Failure> {
     let outputs: Vec<_> = outputs.iter().map(|(a, url, attributes, how)| (a.get().array.clone(), url, attributes, how)).collect();
     let made = py.detach(|| -> Result<Plan, Error> {
         let session = settings.session()?;
@@ -310,7 +312,8 @@ fn planned(py: Python<'_>, outputs: &[Output<'_>], settings: &Settings) -> Resul
         let request = |(array, url, attributes, how): &(Array, &String, &String, &String)| -> Result<Request, Error> {
             session.request_as(url, &array.with_attributes(json(attributes)?), &json(how)?)
         };
-        session.plan(&outputs.iter().map(request).collect::<Result<Vec<_>, _>>()?)
+        let requests = outputs.iter().map(request).collect::<Result<Vec<_>, _>>()?;
+        if resume { session.plan_to_resume(&requests) } else { session.plan(&requests) }
     });
     Ok(made?)
 }
@@ -326,7 +329,7 @@ pub fn write(
     resume: bool,
     watch: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let plan = planned(py, &outputs, settings)?;
+    let plan = planned(py, &outputs, settings, resume)?;
     let options = RunOptions { overwrite, resume, ..RunOptions::default() };
     let lazy: Vec<Lazy> = outputs.iter().map(|(a, ..)| a.get().clone()).collect();
     Ok(settings.run(py, plan, &held(&lazy), &options, watch)?)
@@ -335,7 +338,7 @@ pub fn write(
 /// The plan of outputs: a table for reading, and in numbers the tasks and the largest projected memory.
 #[pyfunction]
 pub fn plan<'py>(py: Python<'py>, outputs: Vec<Output<'_>>, settings: &Settings) -> PyResult<Bound<'py, PyDict>> {
-    let plan = planned(py, &outputs, settings)?;
+    let plan = planned(py, &outputs, settings, false)?;
     let out = PyDict::new(py);
     out.set_item("id", plan.id())?;
     out.set_item("table", chunkwise::report::table(&plan))?;
