@@ -20,6 +20,7 @@ import socket
 import struct
 import sys
 import traceback
+import types
 import warnings
 from typing import Any
 
@@ -178,7 +179,8 @@ def _expected(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[
 def _loaded(blob: bytes, file: str | None) -> dict[str, Any]:
     """A function as it was sent."""
     about: dict[str, Any] = pickle.loads(blob)
-    if file and hasattr(about["function"], "__code__"):
+    # A bound method shows the code of its function, and does not take another.
+    if file and isinstance(about["function"], types.FunctionType):
         about["function"].__code__ = _from_file(about["function"].__code__, file)
     return about
 

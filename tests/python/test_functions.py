@@ -64,6 +64,26 @@ def test_blocks_of_any_shape_and_dtype(shape: tuple[int, ...], chunk: int, dtype
     np.testing.assert_array_equal(around, numbers + np.roll(numbers, 1, 0))
 
 
+class Scaled:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def block(self, b: Any) -> Any:
+        return b * self.by
+
+    @classmethod
+    def negative(cls, b: Any) -> Any:
+        return -b
+
+    def __call__(self, b: Any) -> Any:
+        return b + self.by
+
+
+@pytest.mark.parametrize("function", [Scaled(2.0).block, Scaled.negative, Scaled(2.0), Scaled(3.0).__call__, np.polynomial.Polynomial([1, 2]).__call__])
+def test_methods_and_objects(x: cw.Array, function: Any) -> None:
+    np.testing.assert_array_equal(cw.map_blocks(function, x, dtype="f8").compute(), function(X))
+
+
 def test_axes_that_come_and_go(x: cw.Array) -> None:
     np.testing.assert_array_equal(cw.map_blocks(lambda b: b.sum(axis=1), x, drop_axis=1).compute(), X.sum(1))
     np.testing.assert_array_equal(cw.map_blocks(lambda b: b[None], x, new_axis=0).compute(), X[None])
