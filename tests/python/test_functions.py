@@ -346,3 +346,10 @@ def test_several_results_must_have_one_shape() -> None:
     found = cw.apply_gufunc(lambda b: (b, b[:1]), "()->(),()", cw.from_array(np.zeros(4), chunks=2), output_dtypes=["f8", "f8"])
     with pytest.raises(ValueError, match="shapes"):
         found[0].compute()
+
+
+def test_a_long_chain_of_functions_fits_into_the_default_budget() -> None:
+    x = cw.from_array(np.arange(4.0), chunks=2)
+    for k in range(17):
+        x = x.map_blocks(lambda b, k=k: b + k, dtype="f8")
+    np.testing.assert_array_equal(x.compute(spec=cw.Spec(allowed_mem="1GB")), np.arange(4.0) + sum(range(17)))

@@ -272,3 +272,11 @@ def test_import_is_quick() -> None:
     best = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(5))
     # The extension of the dev profile is several times as large as that of a release.
     assert best < 0.3
+
+
+def test_an_array_is_not_written_over_itself(tmp_path: Path) -> None:
+    place = tmp_path / "x.zarr"
+    cw.to_zarr(cw.ones((4, 4)), place)
+    with pytest.raises(ValueError, match="x.zarr': it is read for this very computation"):
+        cw.to_zarr(cw.from_zarr(place) + 1, place, overwrite=True)
+    np.testing.assert_array_equal(cw.from_zarr(place).compute(), np.ones((4, 4)))

@@ -239,3 +239,18 @@ fn what_is_known_of_a_function_counts_instead_of_what_was_assumed() {
     assert!(need(&[("1", 150_000_000)]) >= assumed + 100_000_000);
     assert!(need(&[("1", 10_000_000)]) <= assumed - 40_000_000);
 }
+
+#[test]
+fn functions_that_do_not_fit_together_run_one_after_another() {
+    let plus = |_: &Invocation<'_>, inputs: &[Block]| made(ints(&inputs[0]) + 1);
+    let session = session(Runtime::builder().function("plus", "1", plus), "apart");
+    let x = numbers(&[6, 4], &[2, 4]);
+    let large = Named::new("plus", "1", 150_000_000);
+    let chain = (0..5).fold(x.clone(), |x, _| x.map_blocks(&large, &[], DType::Int64));
+    let found = chain.compute::<i64>(&session).unwrap();
+    assert_eq!(found.into_raw_vec_and_offset().0, (5..29).collect::<Vec<i64>>());
+    // Each by itself must fit.
+    let too_large = x.map_blocks(&Named::new("plus", "1", 500_000_000), &[], DType::Int64).map_blocks(&large, &[], DType::Int64);
+    let refused = too_large.compute::<i64>(&session).unwrap_err().to_string();
+    assert!(refused.contains("allow at least 56"), "{refused}");
+}

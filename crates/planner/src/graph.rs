@@ -37,6 +37,16 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// True if the stored array at this URL is read.
+    pub fn reads(&self, url: &str) -> bool {
+        self.nodes.iter().any(|n| n.source.as_ref().is_some_and(|s| s.url == url))
+    }
+
+    /// How many calls of users' functions there are.
+    pub fn calls(&self) -> usize {
+        self.nodes.iter().filter(|n| n.kernel.as_ref().is_some_and(|k| k.call().is_some())).count()
+    }
+
     /// The graph of arrays. `calls` has what calls of functions allocate, by their versions, instead of what the arrays say.
     pub fn new<'a>(roots: impl Iterator<Item = &'a Array>, calls: &BTreeMap<String, u64>) -> Graph {
         let mut graph = Graph::default();

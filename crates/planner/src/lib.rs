@@ -77,6 +77,8 @@ pub enum Fusion {
     /// Everything that can share a stage does.
     #[default]
     On,
+    /// The results of users' functions are stored, and everything else shares stages.
+    FunctionsApart,
     /// The result of every operation is stored.
     Off,
 }
@@ -109,12 +111,24 @@ pub fn plan(requests: &[Request], spec: PlanSpec, options: Options<'_>) -> Resul
     let groups = groups::run(&named)?;
     let requests = &groups::attributed(&named, &groups)[..];
     let graph = graph::Graph::new(requests.iter().map(|r| &r.array), options.calls);
-    let mut plan = budget::within(&spec, &|budget| {
-        let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
-        let mut made = passes(&graph, requests, attempt, options, &|_, _| {})?;
-        made.plan.spec.allowed_mem = spec.allowed_mem;
-        Ok(made)
-    })?;
+    if let Some(r) = requests.iter().find(|r| graph.reads(&r.url)) {
+        let problem = "it is read for this very computation: write to another place".into();
+        return Err(PlannerError::Request { url: r.url.clone(), problem });
+    }
+    let within = |options: Options<'_>| {
+        budget::within(&spec, &|budget| {
+            let attempt = PlanSpec { allowed_mem: spec.reserved_mem.saturating_add(budget), ..spec.clone() };
+            let mut made = passes(&graph, requests, attempt, options, &|_, _| {})?;
+            made.plan.spec.allowed_mem = spec.allowed_mem;
+            Ok(made)
+        })
+    };
+    let mut plan = match within(options) {
+        Err(PlannerError::Memory { .. }) if options.fusion == Fusion::On && graph.calls() > 1 => {
+            within(Options { fusion: Fusion::FunctionsApart, ..options })
+        }
+        made => made,
+    }?;
     plan.groups = groups;
     plan.validate().map_err(|e| PlannerError::Internal(e.to_string()))?;
     Ok(plan)
@@ -132,8 +146,10 @@ fn passes(
     let mut draft = stages::Draft::new(graph, requests, spec, &watch)?;
     type Pass<'p> = &'p dyn Fn(&mut stages::Draft<'_>);
     let store = |draft: &mut stages::Draft<'_>| {
-        if options.fusion == Fusion::Off {
-            materialise::everything(graph, draft);
+        match options.fusion {
+            Fusion::On => {}
+            Fusion::FunctionsApart => materialise::functions(graph, draft),
+            Fusion::Off => materialise::everything(graph, draft),
         }
         materialise::run(graph, draft);
     };

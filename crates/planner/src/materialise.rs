@@ -51,6 +51,15 @@ pub(crate) fn everything(graph: &Graph, draft: &mut Draft) {
     }
 }
 
+/// Stores the results of users' functions. A task that calls several of them needs the memory of all.
+pub(crate) fn functions(graph: &Graph, draft: &mut Draft) {
+    for (k, node) in graph.nodes.iter().enumerate() {
+        if node.kernel.as_ref().is_some_and(|kernel| kernel.call().is_some()) {
+            draft.store(graph, k);
+        }
+    }
+}
+
 /// What a task of a root in the middle of its grid computes, if nothing of it is streamed.
 struct Task {
     program: Program,
