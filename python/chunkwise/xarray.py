@@ -109,6 +109,13 @@ def _of_adapter(index: Callable[[Array, Any], Array], adapter: Any, key: Any) ->
     return index(adapter.array, key.tuple)
 
 
+def _equal(one: Array, other: Any) -> bool | None:
+    """As ``lazy_array_equiv`` of xarray, which knows of Dask's arrays only: ``None`` where the elements would have to be compared."""
+    if one.shape != np.shape(other):
+        return False
+    return True if isinstance(other, Array) and one.dtype == other.dtype and one._lazy.same_elements(other._lazy) else None
+
+
 def _divert_fit(module: Any) -> None:
     divert(module, "least_squares", _fit.least_squares, lambda lhs, rhs=None, **_: rhs)
 
@@ -143,6 +150,8 @@ def _install() -> None:
     divert(duck_array_ops, "_push", _cumulative.filled)
     # An index without axes drops an axis.
     divert(variable, "is_0d_dask_array", lambda x: not x.ndim)
+    for module in ("xarray.core.duck_array_ops", "xarray.structure.merge", "xarray.structure.concat", "xarray.core.merge", "xarray.core.concat"):
+        wrapt.register_post_import_hook(lambda m: divert(m, "lazy_array_equiv", _equal), module)
     for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
         wrapt.register_post_import_hook(_divert_fit, module)
     wrapt.register_post_import_hook(_labels.install, "xarray.computation.computation")

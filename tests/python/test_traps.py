@@ -132,3 +132,25 @@ def test_files_that_only_xarray_reads_are_copied_within_the_budget() -> None:
     np.testing.assert_array_equal(few.compute().values, values[10:30, ::2])
     with cw.config(allowed_mem="50MB"), pytest.raises(cw.MemoryLimitError, match="from_zarr"):
         lazy.chunk({"t": 100})
+
+
+def test_lazy_coordinates_are_compared_by_what_they_are(tmp_path: Path) -> None:
+    plain = xr.Dataset({name: (("t", "x"), np.arange(24.0).reshape(4, 6)) for name in "ab"}, coords={"lat": ("x", np.arange(6.0)), "lon": ("x", np.arange(6.0))})
+    plain.to_zarr(tmp_path / "d.zarr")
+    d, again = (xr.open_zarr(tmp_path / "d.zarr", chunks={"x": 3}) for _ in range(2))
+    assert isinstance(d.lat.variable._data, cw.Array)
+    with cw.raise_if_computes():
+        found = [
+            d.a.isel(x=slice(4)) - d.b.isel(x=slice(4)),
+            d.a - again.b,
+            d.a.rolling(t=2).mean(),
+            d.transpose() * d,
+            xr.merge([d, again]),
+            xr.concat([d, again], "t", data_vars="minimal", coords="minimal", compat="equals"),
+            d.chunk(x=2).a - d.b,
+        ]
+    assert "lat" in found[0].coords and "lon" in found[1].coords
+    # Others are compared as before.
+    xr.testing.assert_identical((d.a - d.assign_coords(lat=d.lat + 1).b).compute().load(), plain.a - plain.assign_coords(lat=plain.lat + 1).b)
+    other = d.assign_coords(lat=d.lat * 1.0)
+    xr.testing.assert_identical((d.a - other.b).compute().load(), plain.a - plain.b)

@@ -5,6 +5,7 @@ use crate::coords::{Coord, Coords, fitting, follow};
 use chunkwise_kernels::{ArrayType, AxisMap, Kernel, Node, ViewAxis};
 use chunkwise_types::{ArrayAccess, ChunkGrid, DType};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,6 +50,18 @@ pub struct Source {
     pub inner_chunk: Option<Vec<u64>>,
     /// The metadata document of the storage layer.
     pub metadata: serde_json::Value,
+}
+
+impl Drop for Inner {
+    /// Frees the arrays of which this was the last use, one after another: a chain of them may be deeper than a stack.
+    fn drop(&mut self) {
+        let mut last = std::mem::take(&mut self.inputs);
+        while let Some(Array(inner)) = last.pop() {
+            if let Some(mut inner) = Arc::into_inner(inner) {
+                last.append(&mut inner.inputs);
+            }
+        }
+    }
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -188,6 +201,11 @@ impl Array {
         self.changed(|i| i.missing = true)
     }
 
+    /// The same array, in which NaN is a number as any other.
+    pub fn without_missing(&self) -> Array {
+        self.changed(|i| i.missing = false)
+    }
+
     /// The same array, of which the numbers are meant as they are stored, whatever its attributes say.
     pub fn as_numbers(&self) -> Array {
         self.changed(|i| i.numbers = true)
@@ -201,6 +219,41 @@ impl Array {
     /// True if NaN stands for a missing value, because the array comes from stored values that have such.
     pub fn has_missing(&self) -> bool {
         self.0.missing
+    }
+
+    /// True if both are known to have the same elements, since they are computed in the same way from the same stored arrays. Names, labels and
+    /// attributes do not count.
+    ///
+    /// ```
+    /// use chunkwise_ops::create::full;
+    /// use chunkwise_types::{DType, Scalar};
+    /// let x = || full(&[3, 4], Scalar::Float(1.0), DType::F64, None);
+    /// assert!(x()?.same_elements(&x()?));
+    /// # Ok::<(), chunkwise_ops::OpError>(())
+    /// ```
+    pub fn same_elements(&self, other: &Array) -> bool {
+        let mut seen = HashSet::new();
+        let mut pairs = vec![(self, other)];
+        while let Some((a, b)) = pairs.pop() {
+            let (a, b) = (&*a.stored_as().0, &*b.stored_as().0);
+            if a.id == b.id || !seen.insert((a.id, b.id)) {
+                continue;
+            }
+            if a.ty != b.ty || a.definition != b.definition || a.inputs.len() != b.inputs.len() {
+                return false;
+            }
+            pairs.extend(a.inputs.iter().zip(&b.inputs));
+        }
+        true
+    }
+
+    /// The array of which this one has the elements, in chunks of its own.
+    fn stored_as(&self) -> &Array {
+        let mut array = self;
+        while let (Definition::Rechunk, Some(input)) = (&array.0.definition, array.0.inputs.first()) {
+            array = input;
+        }
+        array
     }
 
     /// The coordinates.
@@ -303,5 +356,43 @@ impl Array {
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Array({}, {} {:?}, chunks {})", self.operation(), self.dtype(), self.shape(), self.chunks())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::create::full;
+    use crate::elementwise::elementwise;
+    use chunkwise_kernels::ElementOp;
+    use chunkwise_types::Scalar;
+
+    fn ones() -> Array {
+        full(&[4], Scalar::Float(1.0), DType::F64, Some(&[2])).unwrap()
+    }
+
+    fn sum(a: &Array, by: Scalar) -> Array {
+        elementwise(ElementOp::Add, &[a.into(), by.into()]).unwrap()
+    }
+
+    #[test]
+    fn equal_expressions_have_the_same_elements() {
+        let made = |by: f64| sum(&sum(&ones(), Scalar::Float(1.0)), Scalar::Float(by));
+        assert!(made(2.0).same_elements(&made(2.0)));
+        assert!(!made(2.0).same_elements(&made(3.0)));
+        assert!(!ones().same_elements(&full(&[5], Scalar::Float(1.0), DType::F64, None).unwrap()));
+    }
+
+    #[test]
+    fn expressions_of_exponential_size_are_compared_in_the_number_of_nodes() {
+        let deep = || (0..60).fold(ones(), |x, _| elementwise(ElementOp::Add, &[(&x).into(), (&x).into()]).unwrap());
+        assert!(deep().same_elements(&deep()));
+    }
+
+    #[test]
+    fn a_deep_expression_is_freed() {
+        let deep = (0..300_000).fold(ones(), |x, _| sum(&x, Scalar::Float(1.0)));
+        drop(deep);
     }
 }

@@ -82,6 +82,15 @@ pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T, CallError> {
 }
 
 impl Value {
+    /// True if it is such an array, or has one in it.
+    pub fn any_array(&self, test: &dyn Fn(&Array) -> bool) -> bool {
+        match self {
+            Value::Array(array) => test(array),
+            Value::List(values) => values.iter().any(|v| v.any_array(test)),
+            _ => false,
+        }
+    }
+
     /// What it is, for messages.
     pub fn shown(&self) -> String {
         match self {

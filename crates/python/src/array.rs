@@ -172,6 +172,11 @@ impl Lazy {
         self.array.id()
     }
 
+    /// True if both are known to have the same elements, by how they are computed.
+    fn same_elements(&self, other: &Lazy) -> bool {
+        self.array.same_elements(&other.array)
+    }
+
     /// The URL of the stored array that it is, if it is one.
     #[getter]
     fn url(&self) -> Option<&str> {

@@ -3,6 +3,7 @@
 use crate::array::Lazy;
 use crate::errors::refused;
 use crate::values::value;
+use chunkwise::Array;
 use chunkwise::ops::table::{self, Arguments, Context, Kind, Operation, Parameter, ParameterDefault};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -15,9 +16,12 @@ pub fn call(py: Python<'_>, name: &str, args: &Bound<'_, PyTuple>, kwargs: Optio
     let positional = args.iter().map(|v| value(&v, &mut held)).collect::<PyResult<_>>()?;
     let named = kwargs.into_iter().flatten().map(|(k, v)| Ok((k.extract()?, value(&v, &mut held)?))).collect::<PyResult<_>>()?;
     let arguments = Arguments { positional, named };
+    let missing = arguments.positional.iter().chain(arguments.named.iter().map(|(_, v)| v)).any(|v| v.any_array(&Array::has_missing));
     // Labels are read from stores, which may need Python for it.
     let result = py.detach(|| table::named(name).and_then(|o| o.call(&arguments, &Context::default())?.array()));
-    Ok(Lazy::new(result.map_err(refused)?, held))
+    let result = result.map_err(refused)?;
+    // To NumPy, NaN is missing in no array. It stays so in stored arrays that say so.
+    Ok(Lazy::new(if result.has_missing() && !missing { result.without_missing() } else { result }, held))
 }
 
 /// Every operation: name, other names, subject, signature, description, parameters.
