@@ -117,12 +117,11 @@ def _grouped(result: Array, sizes: list[int]) -> Array:
 def _by_rows(array: Array, codes: np.ndarray[Any, Any], count: int, func: str, options: dict[str, Any]) -> Array:
     """What flox makes of whole rows, in processes: functions that the engine does not have. Several quantiles are on a first axis."""
     several = np.ndim((options.get("finalize_kwargs") or {}).get("q", 0))
-    engine: Any = "flox" if several else "numpy"
 
     def rows(block: Any) -> Any:
         import flox
 
-        found = flox.groupby_reduce(block, codes, func=func, axis=-1, expected_groups=np.arange(count), engine=engine, **options)[0]
+        found = flox.groupby_reduce(block, codes, func=func, axis=-1, expected_groups=np.arange(count), **options)[0]
         return np.moveaxis(found, 0, -2) if several else found
 
     rows.__name__ = func
