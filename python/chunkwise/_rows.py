@@ -114,8 +114,20 @@ def ordered(name: str, x: Array, *args: Any, axis: Any = None, keepdims: bool = 
     given = () if q is None else (q.item() if q.ndim == 0 else q,)
     dtype = function(np.ones(1, x.dtype), *given, **options).dtype
 
+    plain = getattr(np, name.removeprefix("nan"))
+    skips = plain is not function and x.dtype.kind in "fc"
+
     def over(block: Any) -> Any:
-        found = function(block, *given, axis=last, **options)
+        # NumPy looks at each row by itself where it leaves something out, which takes ten times as long.
+        holes = np.isnan(block).any(axis=last) if skips else np.zeros((), bool)
+        if not holes.any():
+            found = plain(block, *given, axis=last, **options)
+        elif holes.all():
+            found = function(block, *given, axis=last, **options)
+        else:
+            found = np.empty((*(np.shape(given[0]) if given else ()), *holes.shape), dtype)
+            for rows, of in ((~holes, plain), (holes, function)):
+                found[..., rows] = of(block[rows], *given, axis=last, **options)
         return np.moveaxis(found, 0, -1) if given and np.ndim(given[0]) else np.asarray(found)
 
     over.__name__ = name
