@@ -227,3 +227,12 @@ def test_dtypes_are_written_as_in_numpy() -> None:
         assert x.astype(dtype).dtype == cw.astype(x, dtype).dtype == cw.ones((2,), dtype=dtype).dtype == np.float32
     with pytest.raises(TypeError, match="datetime64"):
         x.astype("M8[ns]")
+
+
+@pytest.mark.parametrize(("shape", "other"), [((24, 1, 7), (24, 7)), ((24, 7), (24, 1, 7)), ((1, 24, 7, 1), (24, 1, 1, 7)), ((1, 1), ()), ((1, 24), (24, 1))])
+def test_axes_of_length_one_come_and_go_with_the_chunks_as_they_are(shape: tuple[int, ...], other: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape)).reshape(shape)
+    x = cw.from_array(values, chunks=tuple(min(n, 5) for n in shape))
+    found = x.reshape(other)
+    assert [c for c in found.chunks if c != (1,)] == [c for c in x.chunks if c != (1,)]
+    np.testing.assert_array_equal(found.compute(), values.reshape(other))
