@@ -69,31 +69,31 @@ def _filled(shape: Any, value: Any, dtype: Any, chunks: Any = None) -> Array:
 
 
 @on_device
-def zeros(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def zeros(shape: Any, dtype: Any = None, *, chunks: Any = None, device: Any = None) -> Array:
     """Zeros."""
     return _filled(shape, 0, dtype or np.float64, chunks)
 
 
 @on_device
-def ones(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def ones(shape: Any, dtype: Any = None, *, chunks: Any = None, device: Any = None) -> Array:
     """Ones."""
     return _filled(shape, 1, dtype or np.float64, chunks)
 
 
 @on_device
-def empty(shape: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def empty(shape: Any, dtype: Any = None, *, chunks: Any = None, device: Any = None) -> Array:
     """Zeros: there are no values that nobody has set."""
     return _filled(shape, 0, dtype or np.float64, chunks)
 
 
 @on_device
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, chunks: Any = None, device: Any = None) -> Array:
     """The same value everywhere."""
     return _filled(shape, fill_value, dtype, chunks)
 
 
 @on_device
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """The same value everywhere, in the shape, the dtype and the chunks of an array."""
     if chunks is None and shape is None and isinstance(x, Array):
         chunks = x.chunksize
@@ -101,13 +101,13 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, shape: Any = Non
 
 
 @on_device
-def zeros_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Zeros in the shape and the dtype of an array."""
     return full_like(x, 0, dtype=dtype, shape=shape, chunks=chunks, device=device)
 
 
 @on_device
-def ones_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
+def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None, chunks: Any = None, device: Any = None) -> Array:
     """Ones in the shape and the dtype of an array."""
     return full_like(x, 1, dtype=dtype, shape=shape, chunks=chunks, device=device)
 
@@ -115,7 +115,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, shape: Any = None, chunks: Any = 
 empty_like = zeros_like
 
 
-def concat(arrays: Any, /, *, axis: Any = 0) -> Array:
+def concat(arrays: Any, /, axis: Any = 0) -> Array:
     """Arrays one after another along an axis; with ``axis=None``, all their elements."""
     arrays = [asarray(a) for a in arrays]
     if axis is None:
@@ -124,7 +124,7 @@ def concat(arrays: Any, /, *, axis: Any = 0) -> Array:
     return call("concat", [astype(a, dtype) for a in arrays], axis=axis)
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Array:
+def stack(arrays: Any, /, axis: int = 0) -> Array:
     """Arrays one after another along a new axis."""
     arrays = [asarray(a) for a in arrays]
     dtype = result_type(*arrays)
@@ -214,11 +214,10 @@ def _folded(name: str) -> Any:
         axis = dim if axis is None else axis
         if isinstance(axis, (tuple, list)) and not axis:
             # No axis is folded: each element is its own sum.
-            axis = None
-            if name in ("sum", "prod"):
-                small = x.dtype.kind in "biu" and x.dtype.itemsize < 8
-                return astype(x, dtype or (np.uint64 if x.dtype.kind == "u" else np.int64 if small else x.dtype))
-            return x
+            if name.startswith("nan") and x.dtype.kind in "fc":
+                x = astype(call("where", call("isnan", x), int(name == "nanprod"), x), x.dtype)
+            small = x.dtype.kind in "biu" and x.dtype.itemsize < 8
+            return astype(x, dtype or (np.uint64 if x.dtype.kind == "u" else np.int64 if small else x.dtype))
         if dtype is not None:
             x = astype(x, dtype)
         known = {} if skipna is None else {"skipna": skipna}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+import inspect
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ _FUNCTIONS = {
     "transpose": "transpose",
 }
 #: Functions of NumPy that only look at shapes and dtypes.
-_METADATA = {np.ndim: lambda a: a.ndim, np.shape: lambda a: a.shape, np.size: lambda a: a.size}
+_METADATA = (np.ndim, np.shape, np.size)
 
 _ADVICE = "; compute() the array first if it fits into memory"
 
@@ -68,7 +69,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         if fold is None:
             raise TypeError(f"chunkwise has no np.{ufunc.__name__}.reduce{_ADVICE}")
         kwargs.setdefault("axis", 0)
-        return _function(fold)(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+        return getattr(np, fold)(*inputs, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
     if method == "accumulate":
         from ._cumulative import ACCUMULATED, accumulated
 
@@ -96,14 +97,47 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     return result if dtype is None else result.astype(dtype)
 
 
-_DROPPED = ("out", "initial", "where", "order", "subok", "like", "casting", "mode")
+#: Arguments of NumPy that change nothing here, whatever they say.
+_IDLE = ("subok", "assume_unique", "overwrite_input")
+#: Arguments of NumPy by their names here.
+_RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max"}
+
+
+@cache
+def _signature(func: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(func)
+    except ValueError:
+        # One in C, of an older NumPy.
+        return None
+
+
+def _bound(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call of NumPy's: those that it needs by position, and others by its names for them, but for those that are as if not given."""
+    signature = _signature(func)
+    if signature is None:
+        return list(args), {k: v for k, v in kwargs.items() if v is not None}
+    needed: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        p = signature.parameters[name]
+        if p.kind is p.VAR_POSITIONAL:
+            needed.extend(value)
+        elif p.kind is p.VAR_KEYWORD:
+            named.update(value)
+        elif p.kind is p.POSITIONAL_ONLY or p.default is p.empty:
+            needed.append(value)
+        elif name not in _IDLE and not (value is p.default or type(value) in (bool, int, float, str) and type(value) is type(p.default) and value == p.default):
+            named[name] = value
+    return needed, named
 
 
 def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """A function of NumPy."""
     if func in _METADATA:
-        return _METADATA[func](*args, **kwargs)
+        return func(np.broadcast_to(np.False_, args[0].shape), *args[1:], **kwargs)
     if func.__module__.startswith("numpy"):
+        args, kwargs = _bound(func, args, kwargs)
         if func.__name__ in ("allclose", "array_equal"):
             return _all_of(func.__name__, *args, **kwargs)
         from . import _composed, _cumulative, _elements, _gradient, _products, _rows, _windows  # noqa: F401
@@ -111,11 +145,11 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func.__module__.startswith("numpy.fft"):
             from . import fft
 
-            return getattr(fft, func.__name__)(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "norm" and v is None)})
+            return getattr(fft, func.__name__)(*args, **kwargs)
         if "linalg" in func.__module__ and func.__name__ in _products.LINALG:
             return _products.LINALG[func.__name__](*args, **kwargs)
         if func.__name__ in _composed.FUNCTIONS and "linalg" not in func.__module__:
-            return _composed.FUNCTIONS[func.__name__](*args, **{k: v for k, v in kwargs.items() if v is not getattr(np, "_NoValue")})  # noqa: B009
+            return _composed.FUNCTIONS[func.__name__](*args, **kwargs)
         if func.__name__ in _rows.SORTED:
             return _rows.sorted_by_numpy(func.__name__, *args, **kwargs)
         if func.__name__ in _cumulative.OF_NUMPY:
@@ -131,20 +165,14 @@ def apply_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         found = None
     if found is None:
         raise TypeError(f"chunkwise has no operation for {func.__module__}.{func.__name__}, which would load the whole array{_ADVICE}")
-    if "ddof" in kwargs:
-        kwargs["correction"] = kwargs.pop("ddof")
+    kwargs = {_RENAMED.get(k, k): v for k, v in kwargs.items()}
     if func.__name__ in ("round", "around"):
         from ._decimals import rounded
 
         return rounded(*args, **kwargs)
-    no_value = getattr(np, "_NoValue")  # noqa: B009
-    kwargs = {k: v for k, v in kwargs.items() if v is not no_value and not (k in _DROPPED and v is None)}
-    if func.__name__ in ("tril", "triu") and len(args) > 1:
-        kwargs["k"] = args[1]
-        args = args[:1]
     if func.__name__ in _REDUCED and kwargs.keys() & {"where", "initial"}:
-        return _reduced_in_part(func.__name__, found, list(args), kwargs)
-    return _shaped(func.__name__, found, list(args), kwargs)
+        return _reduced_in_part(func.__name__, found, *args, **kwargs)
+    return _shaped(func.__name__, found, args, kwargs)
 
 
 def _all_of(name: str, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -173,9 +201,8 @@ _NEUTRAL = {"sum": 0, "nansum": 0, "prod": 1, "nanprod": 1, "any": False, "all":
 _JOINED = {"sum": "add", "nansum": "add", "prod": "multiply", "nanprod": "multiply", "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
 
 
-def _reduced_in_part(name: str, found: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _reduced_in_part(name: str, found: Any, x: Array, *, where: Any = True, initial: Any = None, **kwargs: Any) -> Any:
     """A reduction of the elements that ``where`` chooses, and of an ``initial`` value."""
-    where, initial, x = kwargs.pop("where", True), kwargs.pop("initial", None), args[0]
     choose = _function("where")
     if initial is not None and name not in _JOINED:
         raise TypeError(f"chunkwise has no {name} with initial={_ADVICE}")
@@ -185,24 +212,18 @@ def _reduced_in_part(name: str, found: Any, args: list[Any], kwargs: dict[str, A
         elif name in _JOINED and initial is not None:
             x = choose(where, x, initial)
         elif name == "mean":
-            total = _shaped("sum", _function("sum"), [choose(where, x, 0), *args[1:]], dict(kwargs))
-            count = _shaped("sum", _function("sum"), [_function("broadcast_to")(where, x.shape), *args[1:]], dict(kwargs))
+            total = _function("sum")(choose(where, x, 0), **kwargs)
+            count = _function("sum")(_function("broadcast_to")(where, x.shape), **kwargs)
             mean = _function("divide")(total, count)
             return mean.astype(x.dtype) if x.dtype.kind in "fc" else mean
         else:
             raise TypeError(f"chunkwise has no {name} with where={_ADVICE}")
-    result = _shaped(name, found, [x, *args[1:]], kwargs)
+    result = found(x, **kwargs)
     return result if initial is None else _function(_JOINED[name])(result, initial)
 
 
 def _shaped(name: str, found: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A call with the arguments where chunkwise has them."""
-    if name in _REDUCED:
-        for word, value in zip(("axis", "dtype"), args[1:]):
-            kwargs.setdefault(word, value)
-        args = args[:1]
-    elif name in ("concatenate", "concat", "stack") and len(args) > 1:
-        kwargs.setdefault("axis", args.pop(1))
     if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
         kwargs = {k: v for k, v in kwargs.items() if k in ("dtype", "shape", "fill_value")}
-    return found(*args, **{k: v for k, v in kwargs.items() if not (k == "dtype" and v is None)})
+    return found(*args, **kwargs)

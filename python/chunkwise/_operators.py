@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 #: Operators with two sides, which have reflected forms too.
 BINARY = {
     "add": "add",
@@ -65,9 +67,12 @@ for _name, _operation in UNARY.items():
 
 
 def _reduction(name: str) -> Any:
-    def method(self: Any, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Any:
+    def method(self: Any, axis: Any = None, *more: Any, keepdims: bool = False, **options: Any) -> Any:
         import chunkwise
 
+        if more or options.keys() & {"where", "initial"}:
+            # In the order that NumPy's function has.
+            return getattr(np, name)(self, axis, *more, **({"keepdims": True} if keepdims else {}), **options)
         if options.pop("out", None) is not None:
             raise TypeError("a lazy array cannot be written into an array with out=")
         if "ddof" in options:

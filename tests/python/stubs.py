@@ -193,7 +193,7 @@ def operators() -> str:
         out += f"    def {name}(self, other: Any, /) -> Array: ...{ignored}\n"
     out += "".join(f"    def __{n}__(self) -> Array: ...\n" for n in _operators.UNARY)
     out += "".join(
-        f"    def {n}(self, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array: ...\n" for n in _operators.REDUCTIONS
+        f"    def {n}(self, axis: Any = None, *more: Any, keepdims: bool = False, **options: Any) -> Array: ...\n" for n in _operators.REDUCTIONS
     )
     out += "".join(f"    def {n}(self, *args: Any, **options: Any) -> Array: ...\n" for n in _operators.METHODS)
     return out + "".join(f"    @property\n    def {n}(self) -> Array: ...\n" for n in _operators.PROPERTIES)

@@ -182,3 +182,49 @@ def test_arrays_with_labels(winds: str) -> None:
     np.testing.assert_allclose(np.cumsum(wide, axis=1).compute(), x.cumsum(axis=1))
     np.testing.assert_allclose(np.median(wide, axis=(0, 2)).compute(), np.median(x, axis=(0, 2)))
     np.testing.assert_array_equal(wide.round(1).compute(), x.round(1))
+
+
+BY_POSITION: dict[str, tuple[Any, ...]] = {
+    "std": (0, None, None, 1), "var": (1, "f4", None, 1, True), "sum": (1, None, None, False, 100), "prod": (0, None, None, True),
+    "nansum": (0, "f4", None, True), "nanstd": (0, None, None, 1), "max": (0, None, True), "amin": (1, None, False, -100.0), "any": (0, None, True),
+    "mean": (0, None, None, True), "median": (0, None, False, True), "nanmedian": (1, None, False, True),
+    "quantile": (0.33, 0, None, False, "lower"), "percentile": (33, 1, None, False, "higher", True), "ptp": (0, None, True),
+    "roll": (1, 1), "take": ([2, 0], 0), "repeat": (2, 1), "ones_like": ("i1",), "zeros_like": ("f4",), "full_like": (3, "f4"),
+    "isin": ([1.0], False, True), "argmax": (1,), "sort": (0, "stable"), "clip": (None, 0.5), "round": (1,), "size": (1,), "broadcast_to": ((2, 4, 6), True),
+    "trapezoid": (None, 2.0, 0), "cumsum": (1, "f4"), "average": (1, None, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_arguments_by_position(name: str) -> None:
+    """Each is where NumPy has it."""
+    x = np.random.default_rng(0).normal(size=(4, 6))
+    function: Any = getattr(np, name)
+    expected = np.asarray(function(x, *BY_POSITION[name]))
+    found = np.asarray(function(cw.from_array(x, chunks=(2, 3)), *BY_POSITION[name]))
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_arguments_of_methods_by_position() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    lazy = cw.from_array(x)
+    np.testing.assert_array_equal(lazy.std(0, None, None, 1).compute(), x.std(0, None, None, 1))
+    assert lazy.prod(-1, "f4").dtype == np.float32
+    np.testing.assert_array_equal(lazy.sum(0, None, None, True).compute(), x.sum(0, None, None, True))
+    np.testing.assert_array_equal(lazy.sum(where=x > 3, initial=2).compute(), x.sum(where=x > 3, initial=2))
+    np.testing.assert_array_equal(np.add.reduce(lazy, axis=1, initial=7).compute(), np.add.reduce(x, axis=1, initial=7))
+    np.testing.assert_array_equal(np.fft.fftshift(lazy, 1).compute(), np.fft.fftshift(x, 1))
+    np.testing.assert_array_equal(np.sum(a=lazy, axis=0).compute(), x.sum(axis=0))  # type: ignore[call-overload]
+    assert cw.zeros((2, 2), "i4").dtype == np.int32
+    with pytest.raises(TypeError):
+        np.fft.fft(lazy, None, -1, None, np.empty((3, 4), "c16"))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum", "nanprod"])
+def test_sums_over_no_axis(name: str) -> None:
+    for x in (np.array([1.0, np.nan, 3.0], "f4"), np.array([1, 2], "u1"), np.array([True]), np.array([1, np.nan + 1j])):
+        expected = getattr(np, name)(x, axis=())
+        found = getattr(np, name)(cw.asarray(x), axis=()).compute()
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
