@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._index import _entries, _looked_up, _without_dots
+from ._index import _adjacent, _entries, _looked_up, _without_dots
 from ._namespace import call
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
         value = value if value.ndim else call("reshape", value, [])
     if isinstance(key, bool) or getattr(key, "dtype", None) == np.bool_:
         return _masked(x, key, value, False)
-    entries = _without_dots(x, _entries(x, key))
+    given = _entries(x, key)
+    entries = _without_dots(x, given)
     if any(e is None for e in entries):
         raise IndexError("an assignment takes no new axes")
     if sum(isinstance(e, np.ndarray) and e.ndim > 0 for e in entries) > 1 or any(isinstance(e, np.ndarray) and e.ndim > 1 for e in entries):
@@ -38,7 +39,8 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     entries = [int(e) if isinstance(e, np.ndarray) and e.ndim == 0 else e for e in entries]
     entries.extend([slice(None)] * (x.ndim - len(entries)))
     if isinstance(value, Array):
-        value = _spread(value, entries, x.shape)
+        # Apart from a number, a list of positions comes first in the values, as in what such an index selects.
+        value = _spread(value, entries, x.shape, any(isinstance(e, np.ndarray) for e in entries) and not _adjacent(given))
     mask = _mask(entries, x.shape)
     if mask is None:
         return (call("broadcast_to", value, list(x.shape)) if isinstance(value, Array) else call("full", list(x.shape), value, dtype=x.dtype.name))._like(x)
@@ -119,8 +121,11 @@ def _mask(entries: list[Any], shape: tuple[int, ...]) -> Array | None:
     return mask
 
 
-def _spread(value: Array, entries: list[Any], shape: tuple[int, ...]) -> Array:
-    """The values at the places that they get, in an array of this shape; what is at other places is of no account."""
+def _spread(value: Array, entries: list[Any], shape: tuple[int, ...], first: bool) -> Array:
+    """The values at the places that they get, in an array of this shape; what is at other places is of no account.
+
+    ``first`` is true if the axis of the positions is the first one of the values, wherever it is in the array.
+    """
     kept = [axis for axis, e in enumerate(entries) if not isinstance(e, int)]
     lengths = []
     for axis in kept:
@@ -129,11 +134,15 @@ def _spread(value: Array, entries: list[Any], shape: tuple[int, ...]) -> Array:
         lengths.append(len(e) if isinstance(e, np.ndarray) else shape[axis] if span is None else len(span))
     while value.ndim > len(kept) and value.shape[0] == 1:
         value = value[0]
+    at = next((k for k, axis in enumerate(kept) if first and isinstance(entries[axis], np.ndarray)), 0)
+    wanted = (*lengths[at : at + 1], *lengths[:at], *lengths[at + 1 :])
     try:
-        np.broadcast_to(np.empty(value.shape, np.bool_), lengths)
+        np.broadcast_to(np.empty(value.shape, np.bool_), wanted)
     except ValueError:
-        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {tuple(lengths)}") from None
+        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {wanted}") from None
     value = value[(*[None] * (len(kept) - value.ndim), ...)]
+    if at:
+        value = call("permute_dims", value, [*range(1, at + 1), 0, *range(at + 1, len(kept))])
     for k, axis in enumerate(kept):
         e, n = entries[axis], shape[axis]
         if value.shape[k] == 1 or 0 in lengths:

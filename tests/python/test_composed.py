@@ -259,6 +259,25 @@ def test_assignment(data: st.DataObject) -> None:
     np.testing.assert_array_equal(other.compute(), x)
 
 
+@pytest.mark.parametrize(
+    "key", [np.s_[0, :, [1, 2]], np.s_[0, ..., [2, 1]], np.s_[[1, 0], :, 1], np.s_[:, 0, [1, 2]], np.s_[-1, 1:3, [3, 1]], np.s_[:, 1, ..., [3, 0]]], ids=str
+)
+def test_assignment_by_a_number_and_positions(key: Any) -> None:
+    """Apart from each other they come first in the values."""
+    x = np.arange(24).reshape(2, 3, 4)
+    shape = x[key].shape
+    for given in (shape, shape[::-1], (1, *shape[1:]), (shape[0], 1), shape[1:], shape[:1], (1, *shape)):
+        lazy, expected, value = cw.from_array(x, (1, 2, 3)), x.copy(), -np.arange(1, np.prod(given) + 1).reshape(given)
+        try:
+            expected[key] = value
+        except ValueError:
+            with pytest.raises(ValueError, match="could not broadcast"):
+                lazy[key] = value
+        else:
+            lazy[key] = value
+            np.testing.assert_array_equal(lazy.compute(), expected)
+
+
 @pytest.mark.parametrize("bins", [7, [-1.0, 0.0, 3.0]])
 @pytest.mark.parametrize("span", [None, (-3, 4)])
 def test_edges_of_bins_are_no_lazy_array(bins: Any, span: Any) -> None:
