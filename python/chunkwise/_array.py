@@ -289,8 +289,10 @@ class Array(Operators):
             chunks = tuple(axes.get(i, c) for i, c in enumerate(self.chunks))
         return Array(self._lazy.rechunked(normalize_chunks(chunks, self.shape, self.dtype, previous=self.chunks)), self._half)
 
-    def astype(self, dtype: Any, *, copy: bool = True, **_options: Any) -> Array:
-        """The same elements in another dtype."""
+    def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Array:
+        """The same elements in another dtype, if the rule of casting allows it. As :meth:`numpy.ndarray.astype`."""
+        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}")
         return self._call("astype", dtype)
 
     def reshape(self, *shape: Any) -> Array:

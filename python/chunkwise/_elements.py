@@ -135,6 +135,17 @@ def _floating(x: Any) -> Array:
     return found if found.dtype.kind in "fc" else found.astype(np.float64)
 
 
+def _reciprocal(x: Any) -> Array:
+    """That of whole numbers is whole."""
+    x = lazy(x)
+    if x.dtype.kind in "fc":
+        return call("reciprocal", x)
+    x = x.astype(np.reciprocal(np.ones(1, x.dtype)).dtype)
+    ones = call("equal", call("abs", x) if x.dtype.kind == "i" else x, 1)
+    found: Array = call("where", ones, x, 0)
+    return found.astype(x.dtype)
+
+
 def _without_nan(name: str) -> Callable[[Any, Any], Array]:
     def chosen(x: Any, y: Any) -> Array:
         dtype = np.result_type(*(getattr(v, "dtype", v) for v in (_operand(x), _operand(y))))
@@ -153,6 +164,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "radians": _radians,
     "rad2deg": _degrees,
     "degrees": _degrees,
+    "reciprocal": _reciprocal,
     "fmax": _without_nan("maximum"),
     "fmin": _without_nan("minimum"),
     "divmod": lambda x, y: (call("floor_divide", x, y), call("remainder", x, y)),

@@ -155,6 +155,9 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
             dtype = kwargs.pop("dtype")
             if dtype is not None:
                 args = (call("astype", args[0], dtype), *args[1:])
+                if name == "mean":
+                    # That of whole numbers is a float.
+                    return call(name, *args, **kwargs).astype(dtype)
         positional = [p["kind"] for p in entry["parameters"] if p["positional"]]
         kinds = {p["name"]: p["kind"] for p in entry["parameters"]} | {p["alias"]: p["kind"] for p in entry["parameters"]}
         if name in _DTYPED:

@@ -75,17 +75,19 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
         if ufunc.__name__ in ACCUMULATED:
             return accumulated(ACCUMULATED[ufunc.__name__], inputs[0], kwargs.get("axis", 0), kwargs.get("dtype"))
-    dtype = kwargs.pop("dtype", None)
-    kwargs = {k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")}
-    if ufunc is np.fabs and method == "__call__":
+    dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
+    kwargs = {k: v for k, v in kwargs.items() if k not in ("order", "subok")}
+    if ufunc in (np.fabs, np.rint) and method == "__call__":
         # That of whole numbers is a float.
-        inputs = tuple(x.astype(np.fabs(np.ones(1, x.dtype)).dtype) for x in inputs)
+        inputs = tuple(x.astype(ufunc(np.ones(1, x.dtype)).dtype) for x in inputs)
     from ._elements import UFUNCS, by_numpy
 
     found = UFUNCS.get(ufunc.__name__) or _function(name)
     if method == "outer" and len(inputs) == 2:
         a, b = (x if isinstance(x, Array) else np.asarray(x) for x in inputs)
         method, inputs = "__call__", (a[(..., *[None] * b.ndim)], b)
+    if dtype is not None:
+        inputs = _cast(ufunc, inputs, dtype, casting)
     if method == "__call__" and found is None and not kwargs and ufunc.signature is None:
         # What the engine lacks.
         return by_numpy(ufunc if dtype is None else partial(ufunc, dtype=dtype), inputs, ufunc.nout)
@@ -94,7 +96,15 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if not all(isinstance(x, (Array, bool, int, float, complex, np.generic, np.ndarray, str)) for x in inputs):
         return NotImplemented
     result = found(*inputs)
-    return result if dtype is None else result.astype(dtype)
+    return result.astype(dtype) if dtype is not None and isinstance(result, Array) else result
+
+
+def _cast(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
+    """The operands in the dtypes in which NumPy computes a result of this dtype."""
+    given = tuple(type(x) if type(x) in (int, float, complex) else x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in inputs)
+    nothing = (None,) * ufunc.nout
+    dtypes = ufunc.resolve_dtypes((*given, *nothing), signature=(*(None,) * ufunc.nin, *(np.dtype(dtype),) * ufunc.nout), casting=casting)
+    return tuple(x.astype(d) if isinstance(x, Array) else np.asarray(x).astype(d)[()] for x, d in zip(inputs, dtypes))
 
 
 #: Arguments of NumPy that change nothing here, whatever they say.

@@ -228,3 +228,39 @@ def test_sums_over_no_axis(name: str) -> None:
         found = getattr(np, name)(cw.asarray(x), axis=()).compute()
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+
+
+U, F, I = np.array([200, 100], "u1"), np.array([1.5, -2.0]), np.array([3, -1], "i4")
+CAST = [
+    (np.add, (U, U), {"dtype": "i8"}), (np.add, (U, 100), {"dtype": "i8"}), (np.multiply, (U, U), {"dtype": "u2"}), (np.sqrt, (F,), {"dtype": "c16"}),
+    (np.add, (F, 1), {"dtype": "i4"}), (np.add, (F, 1), {"dtype": "i4", "casting": "unsafe"}), (np.divide, (I, 2), {"dtype": "f4"}),
+    (np.divide, (I, I), {"dtype": "i4"}), (np.sin, (I,), {"dtype": "f4"}), (np.floor_divide, (U, 3), {"dtype": "i4"}), (np.cbrt, (I,), {"dtype": "f4"}),
+    (np.less, (U, 3), {"dtype": "bool"}), (np.negative, (U,), {"dtype": "i4"}), (np.fmax, (I, U), {"dtype": "f4"}), (np.rint, (I,), {}),
+    (np.rint, (I.astype("i8"),), {}), (np.reciprocal, (I,), {}), (np.reciprocal, (U,), {}), (np.reciprocal, (F,), {}), (np.mean, (I,), {"dtype": "i4"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, operands, options", CAST, ids=[f"{f.__name__}-{k}" for k, (f, _, _) in enumerate(CAST)])
+def test_dtypes_of_ufuncs(function: Any, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Operands are cast, not what is computed of them."""
+    lazy = (cw.asarray(operands[0]), *operands[1:])
+    with np.errstate(all="ignore"):
+        try:
+            expected = function(*operands, **options)
+        except TypeError as refused:
+            with pytest.raises(type(refused)):
+                function(*lazy, **options)
+            return
+    found = function(*lazy, **options).compute()
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_rules_of_casting() -> None:
+    x = cw.asarray(F)
+    with pytest.raises(TypeError, match="according to the rule 'safe'"):
+        x.astype("i4", casting="safe")
+    np.testing.assert_array_equal(x.astype("i4", casting="unsafe").compute(), F.astype("i4"))
+    assert x.astype("f4", "K", "same_kind").dtype == np.float32
+    with pytest.raises(TypeError):
+        x.astype("i4", rule="safe")  # type: ignore[call-arg]
