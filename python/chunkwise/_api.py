@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ._array import Array
 from ._inputs import from_array
@@ -133,7 +134,8 @@ def stack(arrays: Any, /, axis: int = 0) -> Array:
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The arrays that lie along an axis."""
-    return tuple(x[(slice(None),) * (axis % x.ndim) + (i,)] for i in range(x.shape[axis]))
+    axis = normalize_axis_index(axis, x.ndim)
+    return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
@@ -149,8 +151,10 @@ def matrix_transpose(x: Array, /) -> Array:
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     """Axes at other places."""
-    sources = [operator.index(a) % x.ndim for a in np.atleast_1d(source)]
-    destinations = [operator.index(a) % x.ndim for a in np.atleast_1d(destination)]
+    sources = normalize_axis_tuple(source, x.ndim, "source")
+    destinations = normalize_axis_tuple(destination, x.ndim, "destination")
+    if len(sources) != len(destinations):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [a for a in range(x.ndim) if a not in sources]
     for to, axis in sorted(zip(destinations, sources)):
         order.insert(to, axis)
@@ -175,11 +179,7 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
 def expand_dims(x: Array, /, axis: Any = 0) -> Array:
     """With new axes of length 1."""
     axes = axis if isinstance(axis, (tuple, list)) else [axis]
-    rank = x.ndim + len(axes)
-    for a in axes:
-        if not -rank <= operator.index(a) < rank:
-            raise IndexError(f"axis {a} is out of bounds for an array with {rank} axes")
-    for a in sorted(operator.index(a) % rank for a in axes):
+    for a in sorted(normalize_axis_tuple(axes, x.ndim + len(axes))):
         x = call("expand_dims", x, a)
     return x
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from . import _chunkwise
 from ._operators import Operators
@@ -109,7 +109,7 @@ class Array(Operators):
 
     def _axis(self, axis: Any) -> int:
         """The number of an axis, from its name or a number that may count from the end."""
-        return self._lazy.dims.index(axis) if isinstance(axis, str) else operator.index(axis) % self.ndim
+        return self._lazy.dims.index(axis) if isinstance(axis, str) else normalize_axis_index(axis, self.ndim)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -306,6 +306,12 @@ class Array(Operators):
     def flatten(self) -> Array:
         """The same elements along one axis, in C order."""
         return self.reshape([-1])
+
+    def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Array:
+        """The elements at indices along an axis, or of all elements in C order. As :func:`numpy.take`."""
+        from ._composed import take
+
+        return take(self, indices, axis, out, mode)
 
     def swapaxes(self, axis1: int, axis2: int) -> Array:
         """Two axes exchanged."""

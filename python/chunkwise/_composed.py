@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ._array import Array
 from ._functions import apply_gufunc, blockwise
@@ -48,6 +49,7 @@ def ravel(a: Array, order: str = "C") -> Array:
 @numpy_function
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     axes = list(range(a.ndim))
+    axis1, axis2 = (normalize_axis_index(k, a.ndim) for k in (axis1, axis2))
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     return call("permute_dims", a, axes)
 
@@ -99,7 +101,7 @@ def column_stack(tup: Any) -> Array:
 
 @numpy_function
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    axis, n = operator.index(axis) % ary.ndim, ary.shape[axis]
+    axis, n = normalize_axis_index(axis, ary.ndim), ary.shape[axis]
     if np.ndim(indices_or_sections):
         ends = [operator.index(i) for i in indices_or_sections]
     else:
@@ -125,13 +127,13 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 @numpy_function
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
-    arr, axis = (ravel(arr), 0) if axis is None else (arr, operator.index(axis) % arr.ndim)
+    arr, axis = (ravel(arr), 0) if axis is None else (arr, normalize_axis_index(axis, arr.ndim))
     return arr[_whole(axis, np.delete(np.arange(arr.shape[axis]), obj))]
 
 
 @numpy_function
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
-    arr, axis = (ravel(arr), 0) if axis is None else (arr, operator.index(axis) % arr.ndim)
+    arr, axis = (ravel(arr), 0) if axis is None else (arr, normalize_axis_index(axis, arr.ndim))
     if np.ndim(obj):
         raise NotImplementedError("insert() at several positions; join the parts with concatenate()")
     import chunkwise
@@ -149,8 +151,26 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 @numpy_function
 def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
-    a, axis = (ravel(a), 0) if axis is None else (a, operator.index(axis) % a.ndim)
+    a, axis = (ravel(a), 0) if axis is None else (a, normalize_axis_index(axis, a.ndim))
     return a[_whole(axis, np.flatnonzero(np.asarray(condition)))]
+
+
+@numpy_function
+def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Array:
+    """Indices are part of the plan, so lazy ones are computed. As :func:`numpy.take`."""
+    a = lazy(a)
+    a, axis = (ravel(a), 0) if axis is None else (a, normalize_axis_index(axis, a.ndim))
+    at = np.asarray(indices)
+    at = at if at.size else at.astype(np.int64)
+    if mode != "raise":
+        n = a.shape[axis]
+        at = at % n if mode == "wrap" else np.clip(at, 0, n - 1)
+    return a[_whole(axis, at)]
+
+
+@numpy_function
+def flip(m: Array, axis: Any = None) -> Array:
+    return call("flip", m, axis=list(range(m.ndim) if axis is None else normalize_axis_tuple(axis, m.ndim)))
 
 
 @numpy_function
@@ -165,7 +185,7 @@ def flipud(m: Array) -> Array:
 
 @numpy_function
 def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    one, other = (operator.index(a) % m.ndim for a in axes)
+    one, other = (normalize_axis_index(a, m.ndim) for a in axes)
     if one == other:
         raise ValueError("Axes must be different.")
     turned = [m, call("flip", swapaxes(m, one, other), axis=one), call("flip", m, axis=[one, other]), swapaxes(call("flip", m, axis=one), one, other)]
@@ -174,7 +194,9 @@ def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @numpy_function
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    one, other = (operator.index(x) % a.ndim for x in (axis1, axis2))
+    one, other = (normalize_axis_index(x, a.ndim) for x in (axis1, axis2))
+    if one == other:
+        raise ValueError("axis1 and axis2 cannot be the same")
     n = max(min(a.shape[one] - max(-offset, 0), a.shape[other] - max(offset, 0)), 0)
     at = np.arange(n)
     rest = [i for i in range(a.ndim) if i not in (one, other)]
@@ -224,7 +246,7 @@ def block(arrays: Any) -> Array:
 
 @numpy_function
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
-    axis, start = operator.index(axis) % a.ndim, start + a.ndim if start < 0 else start
+    axis, start = normalize_axis_index(axis, a.ndim), start + a.ndim if start < 0 else start
     rest = [k for k in range(a.ndim) if k != axis]
     at = start - 1 if axis < start else start
     return call("permute_dims", a, [*rest[:at], axis, *rest[at:]])
@@ -252,7 +274,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     found = lazy(a)
     for axis in np.atleast_1d(np.asarray(axes)).tolist():
-        axis = axis % found.ndim
+        axis = normalize_axis_index(axis, found.ndim)
         made = func(found, axis)
         found = made if made.ndim == found.ndim else made[_whole(axis, None)]
     return found
@@ -264,7 +286,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     import chunkwise
 
     arr = lazy(arr)
-    axis = operator.index(axis) % arr.ndim
+    axis = normalize_axis_index(axis, arr.ndim)
     one = np.asarray(func1d(np.ones(arr.shape[axis], arr.dtype), *args, **kwargs))
     new = [f"r{k}" for k in range(one.ndim)]
 
@@ -289,7 +311,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
 
 @numpy_function
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    y, axis = lazy(y), operator.index(axis) % lazy(y).ndim
+    y, axis = lazy(y), normalize_axis_index(axis, lazy(y).ndim)
     ends = [y[_whole(axis, slice(1, None))], y[_whole(axis, slice(None, -1))]]
     width: Any = dx
     if x is not None:
@@ -319,7 +341,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if w.shape != a.shape:
         if axis is None or w.ndim != 1 or not isinstance(axis, (int, np.integer)):
             raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        w = w[(slice(None), *[None] * (a.ndim - 1 - operator.index(axis) % a.ndim))]
+        w = w[(slice(None), *[None] * (a.ndim - 1 - normalize_axis_index(axis, a.ndim)))]
     dtype = np.result_type(a.dtype, w.dtype, *([np.float64] if a.dtype.kind in "iub" else []))
     w = call("broadcast_to", w, list(a.shape)).astype(dtype)
     total = call("sum", w, axis=axis, keepdims=keepdims)

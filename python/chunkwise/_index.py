@@ -20,7 +20,7 @@ _Positions = np.ndarray[Any, Any]
 FEW = 64
 
 
-def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
+def _positions(e: Any, lengths: tuple[int, ...]) -> list[_Positions]:
     """The positions that a list, or an array of whole numbers or truths, means: an array for each axis that it indexes."""
     from ._array import Array
 
@@ -30,7 +30,7 @@ def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
         e = e.compute()
     values = np.asarray(e)
     if values.dtype == bool and values.ndim:
-        if lengths is not None and values.shape != lengths[: values.ndim]:
+        if values.shape != lengths[: values.ndim]:
             raise IndexError(f"a mask of shape {values.shape} does not fit axes of lengths {lengths[: values.ndim]}")
         return list(np.nonzero(values))
     if values.size == 0 and not isinstance(e, np.ndarray):
@@ -41,7 +41,7 @@ def _positions(e: Any, lengths: tuple[int, ...] | None) -> list[_Positions]:
     return [values]
 
 
-def _entry(e: Any, lengths: tuple[int, ...] | None) -> list[Any]:
+def _entry(e: Any, lengths: tuple[int, ...]) -> list[Any]:
     if e is None or e is Ellipsis or isinstance(e, slice):
         return [e]
     if isinstance(e, (bool, np.bool_)):
@@ -52,18 +52,23 @@ def _entry(e: Any, lengths: tuple[int, ...] | None) -> list[Any]:
         return _positions(e, lengths)
 
 
+def _width(e: Any) -> int:
+    """How many axes a part of an index is of."""
+    if e is None or e is Ellipsis:
+        return 0
+    e = np.asarray(e) if isinstance(e, (list, tuple)) else e
+    return int(e.ndim) if getattr(e, "dtype", None) == np.bool_ else 1
+
+
 def _entries(x: Array, key: Any) -> list[Any]:
     """The parts of an index: whole numbers, slices, ``None``, the ellipsis, and positions."""
     out: list[Any] = []
-    lengths: tuple[int, ...] | None = x.shape
-    for e in key if isinstance(key, tuple) else (key,):
-        found = _entry(e, lengths)
-        out.extend(found)
-        if e is Ellipsis:
-            # What comes after it is aligned with the last axes.
-            lengths = None
-        elif e is not None and lengths is not None:
-            lengths = lengths[len(found) :]
+    lengths = x.shape
+    parts = key if isinstance(key, tuple) else (key,)
+    for k, e in enumerate(parts):
+        out.extend(_entry(e, lengths))
+        # What comes after the ellipsis is aligned with the last axes.
+        lengths = x.shape[max(x.ndim - sum(map(_width, parts[k + 1 :])), 0) :] if e is Ellipsis else lengths[_width(e) :]
     return out
 
 

@@ -10,6 +10,7 @@ from math import ceil, prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from . import _chunkwise
 from ._array import Array, Chunks
@@ -153,6 +154,7 @@ def normalize_chunks(
     """
     shape = tuple(operator.index(n) for n in shape)
     if isinstance(chunks, dict):
+        chunks = {normalize_axis_index(axis, len(shape)): c for axis, c in chunks.items()}
         chunks = tuple(chunks.get(i, -1) for i in range(len(shape)))
     if chunks is None or isinstance(chunks, (str, int, np.integer)):
         chunks = (chunks,) * len(shape)

@@ -165,7 +165,13 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
             half = any(_is_half(dtype) for dtype in said)
         args = tuple(_taken(a, k) for a, k in zip(args, positional)) + args[len(positional) :]
         kwargs = {k: _taken(v, kinds.get(k, "dims")) for k, v in kwargs.items()}
-    return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}), half)
+    try:
+        return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}), half)
+    except (IndexError, ValueError) as e:
+        if "is out of bounds for an array with" in str(e):
+            # NumPy's own is both of these errors.
+            raise np.exceptions.AxisError(str(e)) from None
+        raise
 
 
 def signature(entry: dict[str, Any]) -> inspect.Signature:

@@ -27,7 +27,7 @@ COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal
 POWERS = {(int, 2): "square", (float, 0.5): "sqrt"}
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "argmin", "argmax")
-METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "repeat": "repeat", "take": "take"}
+METHODS = {"conj": "conj", "conjugate": "conj", "clip": "clip", "repeat": "repeat"}
 PROPERTIES = ("real", "imag")
 
 
@@ -90,7 +90,9 @@ for _name in REDUCTIONS:
 
 def _mapped(name: str, operation: str) -> Any:
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return self._call(operation, *args, **options)
+        import chunkwise
+
+        return getattr(chunkwise, operation)(self, *args, **options)
 
     method.__name__ = name
     method.__doc__ = f"As :func:`chunkwise.{operation}`."

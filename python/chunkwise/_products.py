@@ -5,10 +5,10 @@ Products are operations of the engine, and so is QR of matrices with many rows a
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ._array import Array
 from ._composed import diagonal, lazy, numpy_function, trace
@@ -74,7 +74,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
     if ord is None or (ord == "fro" and several) or (ord == 2 and not several):
         return call("sqrt", call("sum", call("square", sizes), axis=axis, keepdims=keepdims))
     if several and ord in (1, -1, np.inf, -np.inf):
-        rows, columns = (operator.index(k) % x.ndim for k in (axis if axis is not None else (0, 1)))
+        rows, columns = (normalize_axis_index(k, x.ndim) for k in (axis if axis is not None else (0, 1)))
         summed, extreme = (rows, columns) if ord in (1, -1) else (columns, rows)
         found = call("max" if ord > 0 else "min", call("sum", sizes, axis=summed, keepdims=True), axis=extreme, keepdims=True)
         return found if keepdims else found.squeeze([rows, columns])
@@ -90,7 +90,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """``np.linalg.vector_norm``."""
     if axis is None or isinstance(axis, tuple):
-        axes = [k % x.ndim for k in (range(x.ndim) if axis is None else axis)]
+        axes = normalize_axis_tuple(tuple(range(x.ndim)) if axis is None else axis, x.ndim)
         rest = [k for k in range(x.ndim) if k not in axes]
         found = norm(call("permute_dims", x, [*rest, *axes]).reshape([*(x.shape[k] for k in rest), -1]), ord, -1)
         return found.reshape([1 if k in axes else n for k, n in enumerate(x.shape)]) if keepdims else found

@@ -127,7 +127,7 @@ def take_along_axis(x: Array, indices: Any, /, axis: Any = -1, *, dim: Any = Non
     return call("take_along_axis", x, _array(indices), axis=axis)
 
 
-def repeat(x: Array, repeats: Any, /, *, axis: Any = None, dim: Any = None) -> Array:
+def repeat(x: Array, repeats: Any, /, axis: Any = None, *, dim: Any = None) -> Array:
     """Each element several times in a row. An array of numbers is computed: the shape of the result depends on it."""
     axis = dim if axis is None else axis
     if isinstance(repeats, Array):
@@ -145,7 +145,7 @@ def tile(x: Array, repetitions: Any, /) -> Array:
     return call("tile", x, [1] * (x.ndim - len(repeats)) + repeats)
 
 
-def roll(x: Array, /, shift: Any, *, axis: Any = None, dim: Any = None) -> Array:
+def roll(x: Array, /, shift: Any, axis: Any = None, *, dim: Any = None) -> Array:
     """The elements moved by ``shift`` positions; those beyond the end come in at the beginning. Without ``axis``, as if it had one axis."""
     axis = dim if axis is None else axis
     if x.size == 0 or (axis is None and x.ndim == 0):
@@ -165,6 +165,8 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None, dim: Any = None) -> Array
 def diff(x: Array, n: int = 1, axis: Any = -1, *, dim: Any = None, prepend: Any = None, append: Any = None) -> Array:
     """The difference of successive elements along one axis, ``n`` times, after arrays are put before and behind."""
     axis = axis if dim is None else dim
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
     joined = [p if isinstance(p, Array) else from_array(np.asarray(p, x.dtype)) for p in (prepend, append) if p is not None]
     if joined:
         parts = [*joined[:1], x, *joined[1:]] if prepend is not None else [x, *joined]

@@ -264,3 +264,62 @@ def test_rules_of_casting() -> None:
     assert x.astype("f4", "K", "same_kind").dtype == np.float32
     with pytest.raises(TypeError):
         x.astype("i4", rule="safe")  # type: ignore[call-arg]
+
+
+TAKEN: list[tuple[Any, dict[str, Any]]] = [
+    (2, {"axis": 0}), ([0, -1, 3], {}), ([[0, 1], [1, 0]], {"axis": 1}), ([5], {"axis": 1, "mode": "wrap"}), ([5, -1], {"axis": -1, "mode": "clip"}), ([], {"axis": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("indices, options", TAKEN, ids=str)
+def test_take(indices: Any, options: dict[str, Any]) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    lazy = cw.from_array(x, chunks=2)
+    expected = np.take(x, np.array(indices, int), **options)
+    for found in (np.take(lazy, indices, **options), lazy.take(indices, **options)):
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+    assert cw.take(lazy, [1], axis=1).shape == (3, 1)
+
+
+NO_SUCH_AXIS: list[Any] = [
+    lambda x: np.delete(x, 0, 5), lambda x: np.compress([True], x, 5), lambda x: np.diagonal(x, 0, 0, 5), lambda x: np.rollaxis(x, 7),
+    lambda x: np.rot90(x, 1, (0, 5)), lambda x: np.trapezoid(x, axis=5), lambda x: np.apply_along_axis(np.sort, 5, x),
+    lambda x: np.apply_over_axes(np.sum, x, [0, 5]), lambda x: np.insert(x, 0, 1, 5), lambda x: np.moveaxis(x, 0, 5), lambda x: np.swapaxes(x, 0, -3),
+    lambda x: np.expand_dims(x, 7), lambda x: np.flip(x, 5), lambda x: np.roll(x, 1, 5), lambda x: np.take(x, 0, 5), lambda x: np.sum(x, axis=5),
+    lambda x: np.mean(x, axis=-3), lambda x: np.concatenate([x, x], 5), lambda x: np.linalg.norm(x, 1, (0, 5)), lambda x: cw.unstack(x, axis=5),
+    lambda x: x.rechunk({5: 2}), lambda x: cw.from_array(np.ones((2, 3)), {2: 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(NO_SUCH_AXIS)))
+def test_axes_that_there_are_not(case: int) -> None:
+    with pytest.raises(np.exceptions.AxisError):
+        NO_SUCH_AXIS[case](cw.asarray(np.arange(12.0).reshape(3, 4)))
+
+
+def test_axes_that_are_refused() -> None:
+    x = cw.asarray(np.arange(12.0).reshape(3, 4))
+    for call in (
+        lambda: np.expand_dims(x, (0, 0)),
+        lambda: np.flip(x, (0, 0)),
+        lambda: np.diff(x, -1),
+        lambda: np.diagonal(x, 0, 1, 1),
+        lambda: np.moveaxis(x, (0, 0), (0, 1)),
+    ):
+        with pytest.raises(ValueError):
+            call()
+    assert cw.from_array(np.ones((2, 3)), {-1: 2}).chunks == ((2,), (2, 1))
+
+
+def test_masks_after_an_ellipsis() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    lazy = cw.from_array(x, chunks=2)
+    rows, columns = np.array([True, False, True]), [True, False, False, True]
+    for key in ((..., columns), (..., rows, slice(None)), (0, ..., np.outer(rows, columns)), (..., rows, 1, None)):
+        np.testing.assert_array_equal(lazy[key].compute(), x[key])
+    for wrong in ((..., rows), (0, ..., [True, False]), (..., columns, slice(None))):
+        with pytest.raises(IndexError):
+            lazy[wrong]
+        with pytest.raises(IndexError):
+            lazy[wrong] = 1
