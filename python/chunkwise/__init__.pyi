@@ -118,6 +118,8 @@ from ._elements import (
     interp as interp,
     iscomplex as iscomplex,
     iscomplexobj as iscomplexobj,
+    isneginf as isneginf,
+    isposinf as isposinf,
     isreal as isreal,
     isrealobj as isrealobj,
     nan_to_num as nan_to_num,

@@ -39,11 +39,18 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return np.can_cast(_dtyped(from_), to)
 
 
+def _has_lazy(x: Any) -> bool:
+    return isinstance(x, Array) or isinstance(x, (list, tuple)) and any(map(_has_lazy, x))
+
+
 @on_device
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, chunks: Any = None) -> Array:
     """An array of a number, of nested lists, of values of NumPy, or of anything with a shape and a dtype. ``chunks`` are as for :func:`from_array`."""
     if isinstance(obj, Array):
         array = obj if chunks is None else obj.rechunk(chunks)
+    elif isinstance(obj, (list, tuple)) and _has_lazy(obj):
+        array = stack(obj)
+        array = array if chunks is None else array.rechunk(chunks)
     else:
         array = from_array(obj if hasattr(obj, "dtype") else np.asarray(obj), chunks)
     return array if dtype is None or array.dtype == np.dtype(dtype) else call("astype", array, dtype)
@@ -184,18 +191,20 @@ def expand_dims(x: Array, /, axis: Any = 0) -> Array:
     return x
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinates as arrays of the shape that they span."""
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Array, ...]:
+    """Coordinates as arrays of the shape that they span; ``sparse`` ones have the length 1 along the axes of the others."""
     if indexing not in ("xy", "ij"):
         raise ValueError("indexing must be 'xy' or 'ij'")
     swap = indexing == "xy" and len(arrays) > 1
     order = [1, 0, *range(2, len(arrays))] if swap else list(range(len(arrays)))
-    shape = [arrays[i].size for i in order]
+    known = [asarray(a) for a in arrays]
+    shape = [known[i].size for i in order]
     out = []
-    for i, a in enumerate(arrays):
+    for i, a in enumerate(known):
         lengths = [1] * len(arrays)
         lengths[order.index(i)] = a.size
-        out.append(call("broadcast_to", a.reshape(lengths), shape))
+        coordinates = a.reshape(lengths)
+        out.append(coordinates if sparse else call("broadcast_to", coordinates, shape))
     return tuple(out)
 
 

@@ -178,6 +178,12 @@ class Array(Operators):
 
         to_zarr(self, url, **options)
 
+    def store(self, target: Any, **options: Any) -> None:
+        """Computes the values into an array of another library. See :func:`chunkwise.store`."""
+        from ._run import store
+
+        store(self, target, **options)
+
     def persist(self, *, spec: Spec | None = None) -> Array:
         """The same values, computed."""
         from ._run import persist
@@ -255,6 +261,11 @@ class Array(Operators):
         return BlockView(self)
 
     @property
+    def partitions(self) -> Any:
+        """As :attr:`blocks`, by another name of Dask."""
+        return self.blocks
+
+    @property
     def vindex(self) -> Any:
         """Its elements at points: ``x.vindex[[0, 3], [1, 2]]`` takes positions of several axes together, and their axes come first. As in Dask."""
         from ._index import Points
@@ -280,7 +291,10 @@ class Array(Operators):
 
         return rounded(self, decimals)
 
-    def rechunk(self, chunks: Any) -> Array:
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return self.round(ndigits or 0)
+
+    def rechunk(self, chunks: Any = "auto") -> Array:
         """The same elements in other chunks: a length, lengths, a list of lengths for each axis, or a dictionary of those by axis or name."""
         from ._inputs import normalize_chunks
 
@@ -312,6 +326,30 @@ class Array(Operators):
         from ._composed import take
 
         return take(self, indices, axis, out, mode)
+
+    def choose(self, choices: Any) -> Array:
+        """For each element, that of the array of ``choices`` of which it is the number. As :func:`numpy.choose`."""
+        from ._elements import choose
+
+        return choose(self, choices)
+
+    def topk(self, k: int, axis: int = -1) -> Array:
+        """The ``k`` largest elements along an axis. As :func:`chunkwise.topk`."""
+        from ._rows import topk
+
+        return topk(self, k, axis)
+
+    def argtopk(self, k: int, axis: int = -1) -> Array:
+        """The positions of the ``k`` largest elements along an axis. As :func:`chunkwise.argtopk`."""
+        from ._rows import argtopk
+
+        return argtopk(self, k, axis)
+
+    def moment(self, order: int, axis: Any = None, dtype: Any = None, keepdims: bool = False, ddof: float = 0) -> Array:
+        """The central moment: the mean of this power of the distances from the mean. As in Dask."""
+        from ._composed import moment
+
+        return moment(self, order, axis, dtype, keepdims, ddof)
 
     def swapaxes(self, axis1: int, axis2: int) -> Array:
         """Two axes exchanged."""

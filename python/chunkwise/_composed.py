@@ -158,14 +158,14 @@ def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
 @numpy_function
 def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Array:
     """Indices are part of the plan, so lazy ones are computed. As :func:`numpy.take`."""
-    a = lazy(a)
-    a, axis = (ravel(a), 0) if axis is None else (a, normalize_axis_index(axis, a.ndim))
+    x = ravel(lazy(a)) if axis is None else lazy(a)
+    axis = 0 if axis is None else normalize_axis_index(axis, x.ndim)
     at = np.asarray(indices)
     at = at if at.size else at.astype(np.int64)
     if mode != "raise":
-        n = a.shape[axis]
+        n = x.shape[axis]
         at = at % n if mode == "wrap" else np.clip(at, 0, n - 1)
-    return a[_whole(axis, at)]
+    return x[_whole(axis, at)]
 
 
 @numpy_function
@@ -330,6 +330,19 @@ def ptp(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return call("subtract", call("max", a, axis=axis, keepdims=keepdims), call("min", a, axis=axis, keepdims=keepdims))
 
 
+def moment(a: Any, order: int, axis: Any = None, dtype: Any = None, keepdims: bool = False, ddof: float = 0) -> Array:
+    """The central moment: the mean of this power of the distances from the mean. As in Dask.
+
+    >>> float(moment([1.0, 2.0, 6.0], 3))
+    6.0
+    """
+    x = lazy(a)
+    x = x.astype(np.result_type(x.dtype, np.float64 if x.dtype.kind in "biu" else x.dtype) if dtype is None else dtype)
+    total = call("sum", call("pow", call("subtract", x, call("mean", x, axis=axis, keepdims=True)), operator.index(order)), axis=axis, keepdims=keepdims)
+    found: Array = call("divide", total, x.size / max(total.size, 1) - ddof)
+    return found.astype(x.dtype)
+
+
 @numpy_function
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     a = lazy(a)
@@ -341,7 +354,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if w.shape != a.shape:
         if axis is None or w.ndim != 1 or not isinstance(axis, (int, np.integer)):
             raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        w = w[(slice(None), *[None] * (a.ndim - 1 - normalize_axis_index(axis, a.ndim)))]
+        w = w[(slice(None), *[None] * (a.ndim - 1 - normalize_axis_index(int(axis), a.ndim)))]
     dtype = np.result_type(a.dtype, w.dtype, *([np.float64] if a.dtype.kind in "iub" else []))
     w = call("broadcast_to", w, list(a.shape)).astype(dtype)
     total = call("sum", w, axis=axis, keepdims=keepdims)

@@ -13,7 +13,7 @@ def rounded(a: Array, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0 or a.dtype.kind in "biu" and decimals > 0:
         return call("round", a)
     if a.dtype.kind in "biu":
-        raise TypeError("whole numbers cannot be rounded to tens and the like; astype(x, 'float64') can")
+        return rounded(a.astype("float64"), decimals).astype(a.dtype)
     scale = 10.0 ** abs(decimals)
     up, down = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     return call(down, call("round", call(up, a, scale)), scale)

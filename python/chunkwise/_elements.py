@@ -207,6 +207,22 @@ def isreal(x: Any) -> Array:
 
 
 @numpy_function
+def isposinf(x: Any) -> Array:
+    return call("equal", lazy(x), np.inf)
+
+
+@numpy_function
+def isneginf(x: Any) -> Array:
+    return call("equal", lazy(x), -np.inf)
+
+
+def isnull(values: Any) -> Array:
+    """Where elements are missing: NaN. As in Dask."""
+    x = lazy(values)
+    return call("isnan", x) if x.dtype.kind in "fc" else call("zeros", list(x.shape), dtype="bool")
+
+
+@numpy_function
 def iscomplexobj(x: Array) -> bool:
     return x.dtype.kind == "c"
 

@@ -128,6 +128,10 @@ def _taken(value: Any, kind: str) -> Any:
     """An argument as its kind of parameter takes it. A dtype may be written as NumPy's ``"f4"``."""
     if kind == "dtype" and value is not None:
         return dtype_name(value)
+    if kind in ("array", "operand") and isinstance(value, (list, tuple)):
+        from ._api import asarray
+
+        return asarray(value)
     return _plain(value) if kind in _PLAIN else value
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
+from ._composed import lazy
 
 _UFUNCS = {
     "true_divide": "divide",
@@ -60,6 +61,7 @@ def _function(name: str) -> Any:
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc of NumPy."""
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    inputs = tuple(lazy(x) if isinstance(x, (list, tuple)) else x for x in inputs)
     out = kwargs.pop("out", None)
     if out is not None:
         raise TypeError(f"np.{ufunc.__name__} cannot write into an array with out= where one is lazy")

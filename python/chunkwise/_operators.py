@@ -41,6 +41,13 @@ def _binary(name: str, reflected: bool = False) -> Any:
     def method(self: Any, other: Any) -> Any:
         from ._namespace import call, is_operand
 
+        if isinstance(other, (list, tuple)):
+            from ._api import asarray
+
+            other = asarray(other)
+        if other is None and name in ("equal", "not_equal"):
+            # No element is nothing.
+            return call("full", list(self.shape), name == "not_equal", dtype="bool")
         if not is_operand(other):
             return NotImplemented
         if name == "pow" and not reflected and type(other) in (int, float) and (type(other), other) in POWERS:
@@ -62,8 +69,18 @@ for _name, _operation in BINARY.items():
     setattr(Operators, f"__r{_name}__", _binary(_operation, reflected=True))
 for _name, _operation in COMPARISONS.items():
     setattr(Operators, f"__{_name}__", _binary(_operation))
+def _divmod(reflected: bool) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        return np.divmod(other, self) if reflected else np.divmod(self, other)
+
+    return method
+
+
 for _name, _operation in UNARY.items():
     setattr(Operators, f"__{_name}__", _unary(_operation))
+
+setattr(Operators, "__divmod__", _divmod(False))  # noqa: B010
+setattr(Operators, "__rdivmod__", _divmod(True))  # noqa: B010
 
 
 def _reduction(name: str) -> Any:

@@ -47,6 +47,11 @@ def kron(a: Any, b: Any) -> Array:
     return mixed.reshape([m * n for m, n in zip(a.shape, b.shape)])
 
 
+@numpy_function
+def outer(a: Any, b: Any) -> Array:
+    return call("outer", lazy(a).reshape([-1]), lazy(b).reshape([-1]))
+
+
 # Linear algebra.
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._api import concat
 from ._array import Array
 from ._inputs import from_array
 from ._namespace import call, on_device
@@ -167,10 +168,15 @@ def diff(x: Array, n: int = 1, axis: Any = -1, *, dim: Any = None, prepend: Any 
     axis = axis if dim is None else dim
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    joined = [p if isinstance(p, Array) else from_array(np.asarray(p, x.dtype)) for p in (prepend, append) if p is not None]
-    if joined:
-        parts = [*joined[:1], x, *joined[1:]] if prepend is not None else [x, *joined]
-        x = call("concat", parts, axis=axis)
+    parts = [x]
+    for end, given in ((0, prepend), (1, append)):
+        if given is not None:
+            part = _array(given)
+            if not part.ndim:
+                part = call("broadcast_to", part, [1 if k == x._axis(axis) else n for k, n in enumerate(x.shape)])
+            parts.insert(end * len(parts), part)
+    if len(parts) > 1:
+        x = concat(parts, axis=axis)
     return call("diff", x, n, axis=axis)
 
 

@@ -191,6 +191,7 @@ def operators() -> str:
     for name in both + [f"__{n}__" for n in _operators.COMPARISONS]:
         ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
         out += f"    def {name}(self, other: Any, /) -> Array: ...{ignored}\n"
+    out += "".join(f"    def __{n}__(self, other: Any, /) -> tuple[Array, Array]: ...\n" for n in ("divmod", "rdivmod"))
     out += "".join(f"    def __{n}__(self) -> Array: ...\n" for n in _operators.UNARY)
     out += "".join(
         f"    def {n}(self, axis: Any = None, *more: Any, keepdims: bool = False, **options: Any) -> Array: ...\n" for n in _operators.REDUCTIONS
