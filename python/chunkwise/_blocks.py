@@ -8,6 +8,8 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ._array import Array
 
 
@@ -56,7 +58,8 @@ class BlockView:
             raise IndexError(f"{len(index)} indices for an array of {self.ndim} axes")
         if any(i is None for i in index):
             raise IndexError("blocks have no new axes")
-        lists = [k for k, i in enumerate(index) if not isinstance(i, slice) and not hasattr(i, "__index__")]
+        index = tuple(self._numbers(axis, i) if isinstance(i, (list, tuple, np.ndarray)) else i for axis, i in enumerate(index))
+        lists = [k for k, i in enumerate(index) if isinstance(i, list)]
         if len(lists) > 1:
             raise IndexError("at most one index of blocks may be a list")
         found = self._array
@@ -64,15 +67,24 @@ class BlockView:
             found = self._picked(found, axis, i)
         return found
 
+    def _numbers(self, axis: int, index: Any) -> Any:
+        """The numbers of a list, of an array, or of truths for all blocks along an axis."""
+        given = np.asarray(index)
+        if given.dtype == np.bool_:
+            if given.shape != (self.shape[axis],):
+                raise IndexError(f"truths of shape {given.shape} do not fit axis {axis} with {self.shape[axis]} blocks")
+            given = np.flatnonzero(given)
+        if given.ndim > 1:
+            raise IndexError("an index of blocks is a number, a slice, or a list of one axis")
+        return given.tolist()
+
     def _picked(self, found: Array, axis: int, index: Any) -> Array:
         lengths, before = self._array.chunks[axis], (slice(None),) * axis
         n, ends = len(lengths), [0, *accumulate(lengths)]
         if isinstance(index, slice):
             numbers = list(range(n))[index]
-        elif hasattr(index, "__index__"):
-            numbers = [operator.index(index)]
         else:
-            numbers = [operator.index(i) for i in index]
+            numbers = [operator.index(i) for i in (index if isinstance(index, list) else [index])]
         if wrong := [i for i in numbers if not -n <= i < n]:
             raise IndexError(f"block {wrong[0]} is out of bounds for axis {axis} with {n} blocks")
         numbers = [i % n for i in numbers]

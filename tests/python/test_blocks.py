@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -61,3 +62,17 @@ def test_blocks_that_there_are_not() -> None:
     for index, error in ((3, IndexError), ((0, -4), IndexError), ((0, 0, 0), IndexError), (None, IndexError), (([0, 1], [0, 1]), IndexError), (1.5, TypeError)):
         with pytest.raises(error):
             blocks[index]
+
+
+def test_blocks_by_arrays_and_truths() -> None:
+    x = np.arange(30).reshape(6, 5)
+    lazy, wanted = cw.from_array(x, (2, 3)), da.from_array(x, (2, 3))
+    for index in (np.s_[[True, False, True]], np.s_[:, np.array([0])], np.s_[np.array([2, 0])], np.s_[:, [False, True]]):
+        found, expected = lazy.blocks[index], wanted.blocks[index]
+        assert found.chunks == expected.chunks
+        np.testing.assert_array_equal(found.compute(), expected.compute())
+    for wrong in ([True, False], [[0, 1]], [1.5]):
+        with pytest.raises((IndexError, TypeError)):
+            lazy.blocks[wrong]
+    assert lazy.blocks[[False] * 3].shape == (0, 5)
+    assert lazy.blocks[np.array(1)].shape == (2, 5)
