@@ -152,6 +152,9 @@ class Array(Operators):
         from ._assign import assigned
 
         self._lazy = assigned(self, key, value)._lazy
+        if self._windows is not None:
+            # They no longer slide over what they did.
+            self._windows = None
 
     def __len__(self) -> int:
         if not self.shape:
