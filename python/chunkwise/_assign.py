@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def assigned(x: Array, key: Any, value: Any) -> Array:
     """The array after ``x[key] = value``, where ``key`` is a mask, or a number, a slice or a list of positions for each axis."""
     from ._array import Array
-    from ._inputs import from_array
+    from ._inputs import from_array, unmasked
     from ._selection import Selection
 
     if isinstance(value, Selection):
@@ -26,7 +26,7 @@ def assigned(x: Array, key: Any, value: Any) -> Array:
     if isinstance(value, (bool, int, float, complex)):
         value = np.asarray(value, x.dtype).item()
     else:
-        value = (value if isinstance(value, Array) else from_array(np.asarray(value))).astype(x.dtype)
+        value = (value if isinstance(value, Array) else from_array(np.asarray(unmasked(value)))).astype(x.dtype)
         value = value if value.ndim else call("reshape", value, [])
     if isinstance(key, bool) or getattr(key, "dtype", None) == np.bool_:
         return _masked(x, key, value, False)

@@ -12,6 +12,7 @@ import numpy as np
 from ._array import Array
 from ._composed import lazy, numpy_function
 from ._functions import apply_gufunc, map_blocks
+from ._inputs import unmasked
 from ._namespace import call
 
 #: More bins are looked up by NumPy, in processes.
@@ -20,7 +21,7 @@ FEW_BINS = 32
 
 def _operand(x: Any) -> Any:
     """A number of Python, which takes the dtype of the array that it meets, or an array."""
-    return x if isinstance(x, (Array, bool, int, float, complex)) else np.asarray(x)
+    return x if isinstance(x, (Array, bool, int, float, complex)) else np.asarray(unmasked(x))
 
 
 def by_numpy(function: Callable[..., Any], inputs: Any, outputs: int = 1, **kwargs: Any) -> Any:

@@ -82,6 +82,13 @@ def zarr_folder(x: Any) -> str | None:
     return None if found is None or "://" in found.url else found.url
 
 
+def unmasked(x: Any) -> Any:
+    """What is given, unless it is an array of NumPy with a mask, which would be lost."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise TypeError("a masked array would lose its mask: fill it with x.filled(value), as with NaN, or give its data and choose with where(mask, value, data)")
+    return x
+
+
 def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_options: Any) -> Array:
     """An array of what has a shape, a dtype and ``__getitem__``: values of NumPy, arrays of Zarr, datasets of HDF5.
 
@@ -90,6 +97,7 @@ def from_array(x: Any, chunks: Any = "auto", *, spec: Spec | None = None, **_opt
     """
     if isinstance(x, Array):
         return x if chunks in (None, "auto") else x.rechunk(chunks)
+    unmasked(x)
     from ._sources import read_by_dask, read_in_processes
 
     if (source := read_by_dask(x)) is not None and not hasattr(source, "get_duck_array"):

@@ -9,12 +9,12 @@ import numpy as np
 
 from ._api import concat
 from ._array import Array
-from ._inputs import from_array
+from ._inputs import from_array, unmasked
 from ._namespace import call, on_device
 
 
 def _array(x: Any, like: Any = None) -> Array:
-    return x if isinstance(x, Array) else from_array(np.asarray(x, dtype=like))
+    return x if isinstance(x, Array) else from_array(np.asarray(unmasked(x), dtype=like))
 
 
 def _dtyped(x: Any) -> Any:

@@ -387,3 +387,29 @@ def test_methods_of_dask(tmp_path: Any) -> None:
     target = zarr.create_array(tmp_path / "x.zarr", shape=x.shape, dtype=x.dtype, chunks=(4, 3))
     lazy.store(target)
     np.testing.assert_array_equal(target[...], x)
+
+
+def test_masks_are_not_lost() -> None:
+    masked, lazy = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]), cw.asarray(np.ones(3))
+    for call in (
+        lambda: cw.from_array(masked),
+        lambda: cw.asarray(masked),
+        lambda: lazy + masked,
+        lambda: np.fmax(lazy, masked),
+        lambda: np.fmod(lazy, masked),
+        lambda: cw.where(lazy > 0, masked, 0),
+        lambda: cw.isin(lazy, masked),
+        lambda: lazy.__setitem__(slice(None), masked),
+    ):
+        with pytest.raises(TypeError, match="filled"):
+            call()
+    np.testing.assert_array_equal((lazy + masked.filled(0)).compute(), [2, 1, 4])
+    np.testing.assert_array_equal((lazy + np.ma.masked_array([1.0, 2.0, 3.0])).compute(), [2, 3, 4])
+
+
+def test_assignment_to_windows() -> None:
+    x = np.arange(6.0)
+    found, expected = cw.lib.stride_tricks.sliding_window_view(cw.asarray(x), 3), np.lib.stride_tricks.sliding_window_view(x, 3).copy()
+    found[0] = expected[0] = 100
+    np.testing.assert_array_equal(found.sum(-1).compute(), expected.sum(-1))
+    np.testing.assert_array_equal((found + 1).max(-1).compute(), (expected + 1).max(-1))
