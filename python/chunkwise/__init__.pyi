@@ -107,6 +107,13 @@ from ._composed import (
     vsplit as vsplit,
     vstack as vstack,
 )
+from ._creation import (
+    array as array,
+    asanyarray as asanyarray,
+    fromfunction as fromfunction,
+    indices as indices,
+    tri as tri,
+)
 from ._elements import (
     angle as angle,
     choose as choose,
@@ -119,6 +126,7 @@ from ._elements import (
     iscomplex as iscomplex,
     iscomplexobj as iscomplexobj,
     isneginf as isneginf,
+    isnull as isnull,
     isposinf as isposinf,
     isreal as isreal,
     isrealobj as isrealobj,

@@ -44,7 +44,7 @@ def _has_lazy(x: Any) -> bool:
 
 
 @on_device
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, chunks: Any = None) -> Array:
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None, chunks: Any = None) -> Array:
     """An array of a number, of nested lists, of values of NumPy, or of anything with a shape and a dtype. ``chunks`` are as for :func:`from_array`."""
     if isinstance(obj, Array):
         array = obj if chunks is None else obj.rechunk(chunks)

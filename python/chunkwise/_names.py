@@ -8,6 +8,8 @@ import numpy as np
 
 from . import _elements, _products  # noqa: F401
 from ._composed import FUNCTIONS, coarsen
+from ._creation import array, asanyarray, fromfunction, indices, tri
+from ._elements import isnull
 from ._rows import argtopk, topk
 
 #: NumPy's own: given lazy arrays, they come back to this package.
@@ -18,4 +20,8 @@ OF_NUMPY = (
 ).split()
 
 #: All of them.
-NAMES: dict[str, Any] = {**FUNCTIONS, **{name: getattr(np, name) for name in OF_NUMPY}, "coarsen": coarsen, "topk": topk, "argtopk": argtopk}
+NAMES: dict[str, Any] = {
+    **FUNCTIONS,
+    **{name: getattr(np, name) for name in OF_NUMPY},
+    **{f.__name__: f for f in (argtopk, array, asanyarray, coarsen, fromfunction, indices, isnull, tri, topk)},
+}

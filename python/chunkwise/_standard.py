@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -67,22 +67,38 @@ def arange(start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Any = N
     return call("arange", *numbers, dtype=dtype, **_chunked(chunks))
 
 
+@overload
+def linspace(
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, endpoint: bool = True, retstep: Literal[False] = False, chunks: Any = None, device: Any = None
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, endpoint: bool = True, retstep: Literal[True], chunks: Any = None, device: Any = None
+) -> tuple[Array, float]: ...
+
+
 @on_device
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, endpoint: bool = True, chunks: Any = None, device: Any = None
-) -> Array:
-    """``num`` numbers from ``start`` to ``stop`` with equal steps, without ``stop`` for ``endpoint=False``."""
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, endpoint: bool = True, retstep: bool = False, chunks: Any = None, device: Any = None
+) -> Any:
+    """``num`` numbers from ``start`` to ``stop`` with equal steps, without ``stop`` for ``endpoint=False``. With ``retstep=True`` the step comes, too."""
     x = call("linspace", start, stop, operator.index(num), endpoint=endpoint, **_chunked(chunks))
-    if dtype is None:
-        return x
-    # NumPy rounds to whole numbers below, not towards zero.
-    return (call("floor", x) if np.dtype(dtype).kind in "iu" else x).astype(dtype)
+    if dtype is not None:
+        # NumPy rounds to whole numbers below, not towards zero.
+        x = (call("floor", x) if np.dtype(dtype).kind in "iu" else x).astype(dtype)
+    steps = operator.index(num) - bool(endpoint)
+    return (x, (stop - start) / steps if steps > 0 else np.nan) if retstep else x
 
 
 @on_device
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, chunks: Any = None, device: Any = None) -> Array:
-    """The matrix with ones on a diagonal: the main one, or the ``k``-th above it."""
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, M: int | None = None, k: int = 0, dtype: Any = None, chunks: Any = None, device: Any = None
+) -> Array:
+    """The matrix with ones on a diagonal: the main one, or the ``k``-th above it. ``M`` is the number of columns, too."""
     n = operator.index(n_rows)
+    n_cols = M if n_cols is None else n_cols
     m = n if n_cols is None else operator.index(n_cols)
     # A diagonal far outside is that just outside.
     k = max(-n, min(operator.index(k), m))

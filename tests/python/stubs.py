@@ -63,6 +63,9 @@ from ._inputs import from_array as from_array, from_zarr as from_zarr, normalize
 from ._composed import (
 {composed}
 )
+from ._creation import (
+{creation}
+)
 from ._elements import (
 {elements}
 )
@@ -169,7 +172,7 @@ def stub() -> str:
     imports = [f"    {'prod_ as prod' if n == 'prod' else f'{n} as {n}'}," for n in [*others, "prod"]]
     names = ["bool_", "bool", *(d for d in _namespace.DTYPES if d != "bool")]
     standard = [f"    {n} as {n}," for n in sorted(cw._STANDARD)]
-    groups = {group: "\n".join(f"    {n} as {n}," for n in sorted(added(group))) for group in ("composed", "elements", "products", "numpy")}
+    groups = {group: "\n".join(f"    {n} as {n}," for n in sorted(added(group))) for group in ("composed", "creation", "elements", "products", "numpy")}
     out = HEAD.format(**groups, api="\n".join(imports), standard="\n".join(standard), dtypes="\n".join(f"{n}: np.dtype[Any]" for n in names))
     mine = {"prod", "random", *others, *cw._STANDARD, *cw._CUMULATIVE}
     for name, entry in _namespace.TABLE.items():

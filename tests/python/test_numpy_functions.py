@@ -413,3 +413,23 @@ def test_assignment_to_windows() -> None:
     found[0] = expected[0] = 100
     np.testing.assert_array_equal(found.sum(-1).compute(), expected.sum(-1))
     np.testing.assert_array_equal((found + 1).max(-1).compute(), (expected + 1).max(-1))
+
+
+def test_functions_that_make_arrays() -> None:
+    for found, expected in (
+        (cw.array([[1, 2], [3, 4]], "f4", ndmin=3), np.array([[1, 2], [3, 4]], "f4", ndmin=3)),
+        (cw.asanyarray([1, 2], "u1"), np.asanyarray([1, 2], "u1")),
+        (cw.indices((3, 2)), np.indices((3, 2))),
+        (cw.indices((4, 3), dtype="f4", chunks=2), np.indices((4, 3), dtype="f4")),
+        (cw.fromfunction(lambda i, j: i * 10 + j, (3, 4)), np.fromfunction(lambda i, j: i * 10 + j, (3, 4))),
+        (cw.fromfunction(lambda i, j, by: i * by + j, (5, 4), dtype=int, chunks=2, by=3), np.fromfunction(lambda i, j, by: i * by + j, (5, 4), dtype=int, by=3)),
+        (cw.tri(3), np.tri(3)),
+        (cw.tri(3, 5, -1, "i4"), np.tri(3, 5, -1, "i4")),
+        (cw.isnull([1.0, np.nan]), np.isnan([1.0, np.nan])),
+        (cw.isnull([1, 2]), np.array([False, False])),
+        (cw.eye(3, M=4, k=1), np.eye(3, M=4, k=1)),
+        (cw.linspace(1, 2, 5, endpoint=False, retstep=True)[0], np.linspace(1, 2, 5, endpoint=False)),
+    ):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found.compute(), expected)
+    assert cw.linspace(1, 2, 5, retstep=True)[1] == 0.25
