@@ -9,6 +9,7 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -71,6 +72,7 @@ def _function(
         "kwargs": {k: v for k, v in kwargs.items() if k not in ("block_id", "block_info")},
         "block_id": "block_id" in kwargs,
         "block_info": "block_info" in kwargs,
+        "layout": options.get("layout"),
         "several": several,
         "dtypes": [np.dtype(dtype_name(d)) for d in dtypes],
         "packs": packs or [([k], dtype) for k, dtype in enumerate(dtypes)],
@@ -87,6 +89,31 @@ def _block_bytes(array: Array, labels: Sequence[int], kept: set[int]) -> int:
     """Bytes of the largest block of an input: axes that no output has are taken as a whole."""
     lengths = [max(c, default=0) if label in kept else n for c, n, label in zip(array.chunks, array.shape, labels)]
     return prod(lengths) * array.itemsize
+
+
+def _layout(
+    args: list[tuple[int, Any]], inputs: list[tuple[Array, list[int]]], output: tuple[list[int], dict[int, list[int]]]
+) -> tuple[dict[str, Any], list[tuple[Array, list[int]]]]:
+    """What ``block_info`` says besides the place of a block, and the arrays in common chunks.
+
+    That is the shape of the result, and for each array among the arguments its shape and where its blocks end.
+    """
+    labels, given = output
+    chunks: dict[int, tuple[int, ...]] = {}
+    for array, own in inputs:
+        for label, lengths in zip(own, array.chunks):
+            known = chunks.get(label, ())
+            if label not in chunks or (sum(lengths), len(lengths)) > (sum(known), len(known)):
+                chunks[label] = lengths
+    arrays, aligned = [], []
+    for place, array, own in ((p, *inputs[k]) for p, (k, _) in enumerate(args) if k >= 0):
+        # An axis that is broadcast is one block, and so is one that the result lacks.
+        common = tuple(chunks[label] if n == sum(chunks[label]) else (n,) for label, n in zip(own, array.shape))
+        cut = [label in labels and n == sum(chunks[label]) for label, n in zip(own, array.shape)]
+        axes = [(labels.index(label), [0, *accumulate(c)]) if one else (None, [0, sum(c)]) for label, c, one in zip(own, common, cut)]
+        arrays.append((place, array.shape, axes))
+        aligned.append((array if array.chunks == common else array.rechunk(common), own))
+    return {"shape": tuple(sum(given.get(label, chunks.get(label, ()))) for label in labels), "arrays": arrays}, aligned
 
 
 def _calls(
@@ -106,6 +133,9 @@ def _calls(
         dtypes = _inferred(function, args, inputs, {**kwargs, **first}, several)
     elif not several or not isinstance(dtypes, (list, tuple)):
         dtypes = [dtypes] * len(outputs)
+    if "block_info" in kwargs:
+        layout, inputs = _layout(args, inputs, outputs[0])
+        options = {**options, "layout": layout}
     names = [dtype_name(d) for d in dtypes]
     lengths: dict[int, int] = {}
     for array, labels in inputs:
@@ -211,6 +241,8 @@ class _Making:
         self.__name__ = _name_of(function)
 
     def __call__(self, _seed: Any, *args: Any, **kwargs: Any) -> Any:
+        if "block_info" in kwargs:
+            kwargs["block_info"] = {None: kwargs["block_info"][None]}
         return self.function(*args, **kwargs)
 
 
@@ -234,7 +266,8 @@ def map_blocks(
     """The array of what a function returns for each block.
 
     The function gets a block of each array, at the same place, as values of NumPy that it must not change, and the other arguments as they are. It may take
-    ``block_id``, the number of the block on each axis, and ``block_info``. Arrays of fewer axes, and axes of length 1, are broadcast.
+    ``block_id``, the number of the block on each axis, and ``block_info``, a dictionary as Dask's: by the number of each argument that is an array,
+    and by ``None`` for the result. Arrays of fewer axes, and axes of length 1, are broadcast.
 
     ``dtype`` is that of the result; without it, the function is called with blocks of one element to see. ``drop_axis`` are axes that the result
     lacks: a block has all of them. ``new_axis`` are axes that it has besides, and ``chunks`` the lengths of its blocks where they are not those of the

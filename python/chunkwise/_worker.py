@@ -143,6 +143,19 @@ def _from_file(code: Any, file: str) -> Any:
     return code.replace(co_filename=file if code.co_filename.startswith("<dynamic") else code.co_filename, co_consts=inside)
 
 
+def _block_info(about: dict[str, Any], call: dict[str, Any]) -> dict[int | None, dict[str, Any]]:
+    """Where a block is, in the result and in the arrays of the call: as Dask says it."""
+    block, shape, layout = tuple(call["block"]), tuple(call["shape"]), about["layout"] or {"arrays": []}
+    place = [(a, a + n) for a, n in zip(call["start"], shape)]
+    own = {"chunk-location": block, "num-chunks": tuple(call["blocks"]), "array-location": place, "chunk-shape": shape, "dtype": about["dtypes"][0]}
+    info: dict[int | None, dict[str, Any]] = {None: own if "shape" not in layout else {"shape": layout["shape"], **own}}
+    for k, whole, axes in layout["arrays"]:
+        at = tuple(0 if axis is None else block[axis] for axis, _ in axes)
+        location = [(ends[i], ends[i + 1]) for i, (_, ends) in zip(at, axes)]
+        info[k] = {"shape": whole, "num-chunks": tuple(len(ends) - 1 for _, ends in axes), "array-location": location, "chunk-location": at}
+    return info
+
+
 def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -> list[Any]:
     """Calls a function of the user. ``about`` has the function, its arguments, the dtypes that are expected, and which results are stacked."""
     args = [inputs[i] if i >= 0 else constant for i, constant in about["args"]]
@@ -150,8 +163,7 @@ def outputs_of(about: dict[str, Any], call: dict[str, Any], inputs: list[Any]) -
     if about["block_id"]:
         kwargs["block_id"] = tuple(call["block"])
     if about["block_info"]:
-        place = [(a, a + n) for a, n in zip(call["start"], call["shape"])]
-        kwargs["block_info"] = {None: {"chunk-location": tuple(call["block"]), "num-chunks": tuple(call["blocks"]), "array-location": place}}
+        kwargs["block_info"] = _block_info(about, call)
     made = about["function"](*args, **kwargs)
     several = list(made) if about["several"] else [made]
     dtypes = about["dtypes"]

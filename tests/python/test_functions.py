@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -353,3 +354,47 @@ def test_a_long_chain_of_functions_fits_into_the_default_budget() -> None:
     for k in range(17):
         x = x.map_blocks(lambda b, k=k: b + k, dtype="f8")
     np.testing.assert_array_equal(x.compute(spec=cw.Spec(allowed_mem="1GB")), np.arange(4.0) + sum(range(17)))
+
+
+def said(info: Any) -> Any:
+    """What ``block_info`` says, as numbers of a row."""
+    about = [[(name, str(np.dtype(v)) if name == "dtype" else v) for name, v in sorted(info[k].items())] for k in sorted(info, key=str)]
+    return np.frombuffer(repr((sorted(map(str, info)), about)).encode().ljust(1500), "u1")[None]
+
+
+@pytest.mark.parametrize("other", [3, 6, 2])
+def test_block_info(other: int) -> None:
+    """As Dask has it. Arrays of fewer axes and axes of length 1 are broadcast."""
+    x, y = np.arange(24.0).reshape(4, 6), np.arange(6.0)
+
+    def of_three(a: Any, factor: float, b: Any, c: Any, block_info: Any = None) -> Any:
+        return said(block_info)
+
+    def of_rows(a: Any, block_info: Any = None) -> Any:
+        return said(block_info)[0]
+
+    def of_nothing(block_info: Any = None) -> Any:
+        return said(block_info)
+
+    pairs = []
+    for library in (cw, da):
+        array: Any = library.from_array
+        arrays = array(x, (1, other)), 2.0, array(y, other), array(x[:1], (1, other))
+        pairs.append((
+            library.map_blocks(of_three, *arrays, dtype="u1", chunks=((1,) * 4, (1500,) * (6 // other))),
+            library.map_blocks(of_rows, array(x, (4, other)), dtype="u1", drop_axis=0, chunks=((1500,) * (6 // other),)),
+            library.map_blocks(of_nothing, dtype="u1", chunks=((1, 1), (1500, 1500))),
+        ))  # fmt: skip
+    for found, expected in zip(*pairs):
+        for mine, wanted in zip(found.compute().reshape(-1, 1500), expected.compute(scheduler="sync").reshape(-1, 1500)):
+            assert bytes(mine).decode().rstrip() == bytes(wanted).decode().rstrip()
+
+
+def test_block_info_of_different_chunks() -> None:
+    def of_both(a: Any, b: Any, block_info: Any = None) -> Any:
+        (start, end), (own,) = block_info[1]["array-location"][0], block_info[None]["array-location"]
+        assert block_info[0]["array-location"] == [own] == [(start, end)] and (a == np.arange(start, end)).all()
+        return a + b
+
+    found = cw.map_blocks(of_both, cw.from_array(np.arange(10), 4), cw.from_array(np.arange(10), 3), dtype="i8")
+    np.testing.assert_array_equal(found.compute(), 2 * np.arange(10))
