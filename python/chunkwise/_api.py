@@ -123,20 +123,20 @@ def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None, chunks: Any = 
 empty_like = zeros_like
 
 
-def concat(arrays: Any, /, axis: Any = 0) -> Array:
+def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Arrays one after another along an axis; with ``axis=None``, all their elements."""
     arrays = [asarray(a) for a in arrays]
     if axis is None:
         arrays, axis = [call("reshape", a, [-1]) for a in arrays], 0
-    dtype = result_type(*arrays)
-    return call("concat", [astype(a, dtype) for a in arrays], axis=axis)
+    dtype = result_type(*arrays) if dtype is None else dtype
+    return call("concat", [a.astype(dtype, casting=casting) for a in arrays], axis=axis)
 
 
-def stack(arrays: Any, /, axis: int = 0) -> Array:
+def stack(arrays: Any, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Arrays one after another along a new axis."""
     arrays = [asarray(a) for a in arrays]
-    dtype = result_type(*arrays)
-    return call("stack", [astype(a, dtype) for a in arrays], axis=axis)
+    dtype = result_type(*arrays) if dtype is None else dtype
+    return call("stack", [a.astype(dtype, casting=casting) for a in arrays], axis=axis)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -212,9 +212,9 @@ def _folded(name: str) -> Any:
     def function(
         x: Array,
         /,
-        *,
         axis: Any = None,
         dtype: Any = None,
+        *,
         keepdims: bool = False,
         dim: Any = None,
         skipna: bool | None = None,

@@ -207,6 +207,20 @@ def test_arguments_by_position(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_dtypes_of_what_is_joined() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    lazy: Any = cw.from_array(x)
+    for found, expected in (
+        (np.concatenate([lazy, x], 1, dtype="f4"), np.concatenate([x, x], 1, dtype="f4")),
+        (np.stack([lazy, x], 1, dtype="i4", casting="unsafe"), np.stack([x, x], 1, dtype="i4", casting="unsafe")),
+        (cw.sum(lazy, 0, "f4"), x.sum(0, "f4")),
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.compute(), expected)
+    with pytest.raises(TypeError):
+        np.concatenate([lazy, x], dtype="i4")
+
+
 def test_arguments_of_methods_by_position() -> None:
     x = np.arange(12.0).reshape(3, 4)
     lazy = cw.from_array(x)
