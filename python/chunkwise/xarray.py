@@ -123,8 +123,13 @@ def _divert_fit(module: Any) -> None:
 def _stored(sources: Sequence[Array], targets: Sequence[Any], regions: Any, spec: Spec | None = None) -> None:
     """Computes arrays into Zarr arrays, or into variables of other files, all in one run."""
     arrays = [t.get_array() if hasattr(t, "get_array") else getattr(t, "array", t) for t in targets]
-    written = _run.store if all(zarr_folder(a) is not None for a in arrays) else store_elsewhere
-    written(list(sources), arrays, regions=regions, spec=spec)
+    if all(zarr_folder(a) is not None for a in arrays):
+        # Without zarr-python, xarray writes other files.
+        from ._margins import store_in_regions
+
+        store_in_regions(sources, arrays, regions, spec)
+    else:
+        store_elsewhere(sources, arrays, regions, spec)
 
 
 def _divert_icechunk(module: Any) -> None:
