@@ -23,19 +23,20 @@ Chunks = tuple[tuple[int, ...], ...]
 class Array(Operators):
     """A lazy array: an expression with a dtype, a shape and chunks. Nothing is read until it is computed."""
 
-    __slots__ = ("_half", "_lazy", "__weakref__")
+    __slots__ = ("_half", "_lazy", "_windows", "__weakref__")
     __array_priority__ = 100.0
     _lazy: _chunkwise.Lazy
     #: True if its elements are handed over and stored as float16, which the engine reads and writes, but computes as float32.
     _half: bool
+    #: Of an array of windows: what they slide over, and how. See :mod:`chunkwise._windows`. They are no class of their own, as xarray mixes no classes.
+    _windows: tuple[Array, tuple[tuple[int, int], ...]] | None
 
-    #: Of an array of windows: what they slide over, and how. See :mod:`chunkwise._windows`.
-    _windows: Any = None
     def __init__(self, lazy: _chunkwise.Lazy, half: bool = False) -> None:
         if not isinstance(lazy, _chunkwise.Lazy):
             raise TypeError("arrays are made by from_array, from_zarr, open and the functions of chunkwise")
         self._lazy = lazy
         self._half = half
+        self._windows = None
 
     # What it is.
 
@@ -152,9 +153,8 @@ class Array(Operators):
         from ._assign import assigned
 
         self._lazy = assigned(self, key, value)._lazy
-        if self._windows is not None:
-            # They no longer slide over what they did.
-            self._windows = None
+        # They no longer slide over what they did.
+        self._windows = None
 
     def __len__(self) -> int:
         if not self.shape:
@@ -409,8 +409,7 @@ class Array(Operators):
         """The same array, which an assignment to elements of this one does not change."""
         same = object.__new__(type(self))
         same._lazy = self._lazy
-        if self._windows is not None:
-            same._windows = self._windows
+        same._windows = self._windows
         same._half = self._half
         return same
 

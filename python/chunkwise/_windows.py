@@ -22,16 +22,14 @@ _MOVING = {"sum": "moving_sum", "mean": "moving_mean", "max": "moving_max", "min
 _NEUTRAL = {"nansum": 0.0, "nanmax": -np.inf, "nanmin": np.inf}
 
 
-class Windows(Array):
+def _windows(base: Array, sliding: Sliding) -> Array:
     """An array of windows, which knows what they slide over."""
-
-    def __init__(self, base: Array, sliding: Sliding) -> None:
-        stacked = base
-        for window, axis in sliding:
-            n, before = stacked.shape[axis] - window + 1, (slice(None),) * axis
-            stacked = call("stack", [stacked[(*before, slice(i, i + n))] for i in range(window)], axis=-1)
-        super().__init__(stacked._lazy)
-        self._windows = (base, sliding)
+    stacked = base
+    for window, axis in sliding:
+        n, before = stacked.shape[axis] - window + 1, (slice(None),) * axis
+        stacked = call("stack", [stacked[(*before, slice(i, i + n))] for i in range(window)], axis=-1)
+    stacked._windows = (base, sliding)
+    return stacked
 
 
 def sliding_window_view(x: Array, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Array:
@@ -60,7 +58,7 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None, *, subok:
         if length < 1 or left[a] < 1:
             raise ValueError(f"windows of {length} elements do not fit axis {a}, which has the length {x.shape[a]}")
     # Elements of a window have other labels, and would not be aligned.
-    return Windows(Array(x._lazy.bare()), tuple(zip(lengths, axes)))
+    return _windows(Array(x._lazy.bare()), tuple(zip(lengths, axes)))
 
 
 #: Under the name that it has in NumPy, and by which xarray finds it.
@@ -83,14 +81,14 @@ def _elementwise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], slidi
             bases.append(value)
         else:
             return None
-    return Windows(call(name, *bases, *args[len(values) :], **kwargs), sliding)
+    return _windows(call(name, *bases, *args[len(values) :], **kwargs), sliding)
 
 
-def _reduced(name: str, x: Windows, axis: Any) -> Array | None:
+def _reduced(name: str, base: Array, sliding: Sliding, axis: Any) -> Array | None:
     """A reduction over all axes of the windows, if it is a moving one of the engine."""
-    base, sliding = x._windows
-    axes = {operator.index(a) % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
-    if axes != set(range(base.ndim, x.ndim)):
+    ndim = base.ndim + len(sliding)
+    axes = {operator.index(a) % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
+    if axes != set(range(base.ndim, ndim)):
         return None
     if name in _NEUTRAL and base.dtype.kind not in "fc":
         name = name.removeprefix("nan")
@@ -127,5 +125,5 @@ def through(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array |
         known = dict(zip(("axis", "keepdims", "skipna"), args[1:])) | {"axis" if k == "dim" else k: v for k, v in kwargs.items()}
         axis = known.pop("axis", None)
         if axis is not None and not any(known.values()):
-            return _reduced(name, first, axis)
+            return _reduced(name, base, sliding, axis)
     return None

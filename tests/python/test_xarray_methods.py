@@ -186,6 +186,26 @@ def test_rolling_is_an_operation_of_the_engine(stores: str) -> None:
         cw.lib.stride_tricks.sliding_window_view(a.data, 61, axis=0)
 
 
+def test_windows_beside_other_lazy_variables(stores: str, tmp_path: Path) -> None:
+    """xarray computes and stores no arrays of several classes together."""
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load().drop_encoding()
+    expected = whole.assign(w=whole.a.rolling(t=3).construct("w")).assign_coords(lat=("x", np.arange(4.0)))
+    lazy = whole.chunk(t=7, x=2)
+    made = lazy.assign(w=lazy.a.rolling(t=3).construct("w")).assign_coords(lat=xr.DataArray(np.arange(4.0), dims="x").chunk(x=2))
+    assert type(made.w.data) is type(made.a.data)
+    xr.testing.assert_identical(made.compute(), expected)
+    made.to_zarr(tmp_path / "w.zarr", consolidated=False)
+    xr.testing.assert_identical(xr.open_zarr(tmp_path / "w.zarr", consolidated=False, chunks=None).load(), expected)
+    made.to_netcdf(tmp_path / "w.nc", engine="scipy")
+    xr.testing.assert_allclose(xr.open_dataset(tmp_path / "w.nc", engine="scipy").load(), expected)
+
+
+def test_windows_that_are_assigned_to_are_windows_no_more() -> None:
+    windows = cw.lib.stride_tricks.sliding_window_view(cw.arange(5), 3)
+    windows[0, 0] = 10
+    np.testing.assert_array_equal(windows.sum(axis=-1).compute(), [13, 6, 9])
+
+
 def test_results_are_written(stores: str, tmp_path: Path) -> None:
     lazy = xr.open_zarr(stores, consolidated=False, chunks={})
     made = xr.Dataset({"mean": lazy.a.rolling(t=3).mean(), "sum": lazy.a.cumsum("t"), "slope": lazy.a.differentiate("x")})
