@@ -259,6 +259,9 @@ def pad(
     if options := {k: v for k, v in options.items() if v is not None and (k, v) != ("reflect_type", "even")}:
         raise TypeError(f"pad() with mode {mode!r} takes no {min(options)}=")
     fill = np.asarray(value if constant_values is None else constant_values)
+    if x.dtype == bool:
+        # As NumPy: what is not zero is true.
+        fill = fill.astype(bool)
     if mode != "constant" or fill.size == 1:
         return call("pad", x, pairs, mode=mode, **({"value": fill.reshape(()).item()} if mode == "constant" else {}))
     fills = np.broadcast_to(fill, (x.ndim, 2)).tolist()

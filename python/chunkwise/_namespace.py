@@ -135,6 +135,15 @@ def _taken(value: Any, kind: str) -> Any:
     return _plain(value) if kind in _PLAIN else value
 
 
+def _in_memory(name: str, x: Any) -> bool:
+    """True of an operand that the engine cannot have, and that is in memory already: what meets it is no larger, and NumPy does the rest.
+
+    ``where`` takes texts and dates. Other operations take objects, which xarray makes of truths to put NaN among them.
+    """
+    kind = getattr(getattr(x, "dtype", None), "kind", "f")
+    return kind in NOT_NUMBERS or isinstance(x, (str, bytes)) if name == "where" else kind == "O" and isinstance(x, np.ndarray)
+
+
 def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     """The operation of the table with this name."""
     name = _NAMES.get(name, name)
@@ -144,11 +153,10 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     left_out = ("copy", "optimize") if name == "einsum" else ("copy",)
     kwargs = {k: v for k, v in kwargs.items() if k not in left_out and not (k == "out" and v is None)}
     half = name in _MOVES and bool(args) and getattr(args[0], "_half", False)
-    if name == "where" and any(getattr(getattr(a, "dtype", None), "kind", "f") in NOT_NUMBERS for a in args):
-        # Dates and texts are in memory already, and what chooses among them is no larger.
+    if (name == "where" or entry is not None and entry["elementwise"]) and any(_in_memory(name, a) for a in args):
         from ._run import compute
 
-        return cast("Array", np.where(*compute(*args)))
+        return cast("Array", getattr(np, name)(*compute(*args)))
     if entry is not None and any(getattr(a, "_windows", None) is not None for a in args):
         from ._windows import through
 

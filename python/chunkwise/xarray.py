@@ -18,7 +18,7 @@ from xarray.coding import common, variables
 from xarray.core import duck_array_ops, indexing, variable
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _cumulative, _fit, _flox, _functions, _labels, _map_blocks, _run, _xrft
+from . import _cumulative, _fit, _flox, _functions, _labels, _map_blocks, _objects, _run, _xrft
 from ._array import Array, Chunks
 from ._hdf5 import of_netcdf
 from ._hooks import divert
@@ -152,6 +152,7 @@ def _install() -> None:
     _flox.install()
     _xrft.install()
     _map_blocks.install()
+    _objects.install()
     divert(duck_array_ops, "_push", _cumulative.filled)
     # An index without axes drops an axis.
     divert(variable, "is_0d_dask_array", lambda x: not x.ndim)
