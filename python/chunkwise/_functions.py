@@ -431,9 +431,15 @@ def apply_gufunc(
     numbers = {d: 1000 + k for k, d in enumerate(dict.fromkeys(d for core in [*before, *after] for d in core))}
     arrays: list[tuple[Array, list[str]]] = []
     places: list[tuple[int, Any]] = []
+    known: dict[str, int] = {}
     for value, core in zip(args, before):
         if not isinstance(value, Array) and not (core or np.ndim(value)):
             places.append((-1, value))
+            continue
+        if not isinstance(value, Array) and np.ndim(value) == len(core) and np.asarray(value).dtype.kind in "OSTU":
+            # The engine has no texts and objects, such as dates of cftime. All calls get these whole.
+            places.append((-1, np.asarray(value)))
+            known.update(zip(core, np.shape(value)))
             continue
         if not isinstance(value, Array):
             value = _read(value, len(places), dated, -1)
@@ -449,7 +455,7 @@ def apply_gufunc(
     loops = [a.ndim - len(core) for a, core in arrays]
     rank = max(loops, default=0)
     inputs = [(a, [*range(rank - n, rank), *(numbers[d] for d in core)]) for (a, core), n in zip(arrays, loops)]
-    known = {d: a.shape[a.ndim - len(core) + k] for a, core in arrays for k, d in enumerate(core)}
+    known |= {d: a.shape[a.ndim - len(core) + k] for a, core in arrays for k, d in enumerate(core)}
     sizes = {**known, **(output_sizes or {})}
     for d in {d for core in [*before, *after] for d in core if AGAIN in d}:
         same = d.partition(AGAIN)[0]

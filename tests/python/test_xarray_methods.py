@@ -322,6 +322,42 @@ def test_results_that_are_dates_or_texts_are_values(name: str, stores: str) -> N
         DATES[name](lazy)
 
 
+BINS: dict[str, Callable[[xr.Dataset], Any]] = {
+    "of one axis": lambda d: d.a.groupby_bins("lat", [-1, 0.5, 9]).mean(),
+    "with labels": lambda d: d.a.groupby_bins("lat", [-1, 0.5, 2], labels=["low", "high"]).sum(),
+    "of several axes": lambda d: d.a.groupby_bins("place", [-2, 0, 0.5, 2]).max(),
+    "by a grouper": lambda d: d.groupby(lat=BinGrouper([0, 1, 3], right=False)).mean(),
+    "by the values themselves": lambda d: d.a.groupby_bins(d.a, [-2, 0, 2]).count(),
+}
+
+
+@pytest.mark.parametrize("name", BINS)
+def test_bins_by_lazy_variables(name: str, stores: str) -> None:
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load()
+    whole = whole.assign_coords(lat=("x", [0.0, 1.0, np.nan, 2.0]), place=(("t", "x"), whole.a.values[::-1]))
+    found = BINS[name](whole.chunk(t=7, x=3)).compute()
+    xr.testing.assert_allclose(found, BINS[name](whole), rtol=1e-12, atol=1e-12)
+
+
+ALONG_CALENDARS: dict[str, Callable[[xr.Dataset], Any]] = {
+    "interp": lambda d: d.a.interp(t=d.t[:3] + pd.Timedelta("12h")),
+    "interp, nearest": lambda d: d.a.interp(t=d.t[:3] + pd.Timedelta("2h"), method="nearest"),
+    "interp at points": lambda d: d.b.broadcast_like(d.a).interp(t=xr.DataArray(d.t.values[[3, 1]], dims="p"), x=xr.DataArray([0.5, 2], dims="p")),
+    "interp of a data set": lambda d: d[["a", "i"]].interp(t=d.t[:2]),
+    "resample": lambda d: d.a.resample(t="12h").interpolate("linear"),
+}
+
+
+@pytest.mark.parametrize("name", ALONG_CALENDARS)
+def test_calendars_of_cftime(name: str, stores: str) -> None:
+    pytest.importorskip("cftime")
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load().isel(t=slice(6))
+    whole = whole.assign_coords(t=xr.date_range("2000-02-26", periods=6, freq="D", calendar="noleap", use_cftime=True))
+    with cw.raise_if_computes():
+        found = ALONG_CALENDARS[name](whole.chunk(t=4, x=3))
+    xr.testing.assert_allclose(found.compute(), ALONG_CALENDARS[name](whole), rtol=1e-12, atol=1e-12)
+
+
 SHORT = ("interp", "interp of times", "resample interpolate", "mean", "quantile", "rolling", "polyfit", "weighted", "groupby", "corr", "differentiate", "cumsum", "std")
 
 
