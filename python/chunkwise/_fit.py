@@ -19,13 +19,13 @@ def least_squares(lhs: Any, rhs: Array, rcond: float | None = None, skipna: bool
     leaves out what is missing. Then NumPy fits, in processes, which read all n elements of a row at once.
     """
     lhs = np.asarray(lhs, np.float64)
-    if skipna:
+    if skipna and len(lhs):
         return _with_gaps(lhs, rhs, rcond)
     from xarray.core import nputils
 
     (n, k), sizes = lhs.shape, np.linalg.svd(lhs, compute_uv=False)
     rcond = np.finfo(lhs.dtype).eps * max(n, k) if rcond is None else rcond
-    rank = int((sizes > sizes[0] * rcond).sum())
+    rank = int((sizes > sizes.max(initial=0.0) * rcond).sum())
     nputils.warn_on_deficient_rank(rank, k)
     inverse = np.linalg.pinv(lhs, rcond=rcond)
     rhs = rhs.astype(np.result_type(lhs.dtype, rhs.dtype))

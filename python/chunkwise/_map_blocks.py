@@ -208,7 +208,8 @@ def _computed(
         if made[n].dtype.kind in NOT_NUMBERS:
             raise TypeError(f"{_named(n)} has dtype {made[n].dtype}, and chunkwise has lazy arrays of numbers only: leave it out, or return numbers")
     # A result that lacks a dimension in chunks is the same in all blocks along it: that of the first block counts.
-    blocked = [d for d in chunks if any(d in made[n].dims for n in names)]
+    # Along one without elements, the function is called with nothing.
+    blocked = [d for d in chunks if sum(chunks[d]) and any(d in made[n].dims for n in names)]
     more = {n: [d for d in blocked if d not in made[n].dims] for n in names}
     other = {d: lengths for d, lengths in out_chunks.items() if lengths != chunks.get(d)}
     maker.wanted = _Result(

@@ -142,3 +142,13 @@ def test_mistakes(function: Any, options: dict[str, Any], error: type[Exception]
         xr.map_blocks(plus, data().a.chunk(time=5), args=[data().chunk(time=3)])
     with pytest.raises(TypeError, match="give them in args"):
         xr.map_blocks(plus, data().a.chunk(time=5), kwargs={"other": data().a.chunk(time=5)})
+
+
+def test_nothing_along_a_dimension() -> None:
+    """A variable that lacks the dimension has values all the same."""
+    whole = xr.Dataset({"a": (("t", "x"), np.ones((8, 6))), "b": ("x", np.arange(6.0))}, coords={"lat": ("x", np.arange(6.0))})
+    for t, x in (([], slice(None)), (slice(0, 0), slice(2, 2))):
+        empty = whole.isel(t=t, x=x)
+        lazy = whole.chunk(t=4, x=3).isel(t=t, x=x)
+        for function in (lambda b: b + 1, lambda b: b + b.lat, lambda b: b.drop_vars("a")):
+            xr.testing.assert_identical(lazy.map_blocks(function).compute(), function(empty))

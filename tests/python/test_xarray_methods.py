@@ -358,6 +358,15 @@ def test_calendars_of_cftime(name: str, stores: str) -> None:
     xr.testing.assert_allclose(found.compute(), ALONG_CALENDARS[name](whole), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"full": True}, {"skipna": True}, {"skipna": False}], ids=str)
+def test_polyfit_of_nothing(options: dict[str, Any]) -> None:
+    whole = xr.Dataset({"a": (("x", "y"), np.ones((4, 2))), "i": ("x", np.arange(4))}, coords={"x": np.arange(4.0)})
+    for key in ({"x": slice(0, 0)}, {"y": slice(0, 0)}, {"x": slice(0, 0), "y": slice(0, 0)}):
+        found = whole.chunk(x=2).isel(key).polyfit("x", 1, **options).compute()
+        xr.testing.assert_allclose(found, whole.isel(key).polyfit("x", 1, **options))
+
+
 SHORT = ("interp", "interp of times", "resample interpolate", "mean", "quantile", "rolling", "polyfit", "weighted", "groupby", "corr", "differentiate", "cumsum", "std")
 
 
