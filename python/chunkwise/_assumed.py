@@ -78,6 +78,12 @@ def settled(run: Callable[[bool], T], lazies: Iterable[Any]) -> T:
             if _limits.get(version) != was:
                 _set(version, was)
         raise
+    except RuntimeError as error:
+        from ._weights import MESSAGE, missing
+
+        if missing(error):
+            raise ValueError(MESSAGE) from error
+        raise
     for version, caller in callers.items():
         if _limits.get(version) != before[version] and caller.limit > caller.memory:
             _tell(caller)

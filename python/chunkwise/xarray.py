@@ -18,7 +18,7 @@ from xarray.coding import common, variables
 from xarray.core import duck_array_ops, indexing, variable
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from . import _cumulative, _fit, _flox, _functions, _labels, _map_blocks, _objects, _run, _xrft
+from . import _cumulative, _fit, _flox, _functions, _labels, _map_blocks, _objects, _run, _weights, _xrft
 from ._array import Array, Chunks
 from ._hdf5 import of_netcdf
 from ._hooks import divert
@@ -160,6 +160,7 @@ def _install() -> None:
         wrapt.register_post_import_hook(lambda m: divert(m, "lazy_array_equiv", _equal), module)
     for module in ("xarray.core.duck_array_ops", "xarray.computation.fit"):
         wrapt.register_post_import_hook(_divert_fit, module)
+    wrapt.register_post_import_hook(_weights.install, "xarray.computation.weighted")
     wrapt.register_post_import_hook(_labels.install, "xarray.computation.computation")
     wrapt.register_post_import_hook(_divert_icechunk, "icechunk.xarray")
     for name, index in (("_oindex_get", orthogonal), ("_vindex_get", points)):

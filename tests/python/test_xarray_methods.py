@@ -124,7 +124,7 @@ METHODS: dict[str, Callable[[xr.Dataset], Any]] = {
     "transpose": lambda d: d.a.transpose("x", "t"),
     "unify_chunks": lambda d: d[["a", "b"]].unify_chunks(),
     "var": lambda d: d.a.var(),
-    "weighted": lambda d: d.a.weighted(d.b.compute() ** 2).mean("x"),
+    "weighted": lambda d: d.a.weighted(d.b**2).mean("x"),
     "where": lambda d: d.a.where(d.a > 0, -1),
     "where of labels": lambda d: d.a.where(d.x > 5, drop=True),
     "xr.where": lambda d: xr.where(d.i > 2, d.a, d.b),
@@ -161,8 +161,6 @@ def test_a_method(name: str, stores: str) -> None:
     assert isinstance(lazy.a.data, cw.Array)
     # On NumPy's values only bottleneck fills; else its results are less exact than NumPy's.
     with xr.set_options(use_bottleneck="fill" in name, use_numbagg=False):
-        if name == "weighted":
-            lazy["b"] = lazy.b.load()
         with cw.raise_if_computes():
             found = METHODS[name](lazy)
         expected = METHODS[name](xr.open_zarr(stores, consolidated=False, chunks=None).load())
@@ -367,6 +365,25 @@ def test_polyfit_of_nothing(options: dict[str, Any]) -> None:
         xr.testing.assert_allclose(found, whole.isel(key).polyfit("x", 1, **options))
 
 
+def test_lazy_weights(stores: str, tmp_path: Path) -> None:
+    """They were computed at once, to see whether some are missing."""
+    whole = xr.open_zarr(stores, consolidated=False, chunks=None).load()
+    whole = whole.assign(w=(whole.i**2).astype("f4"), whole=whole.i**2, b=whole.b**2)
+    lazy = whole.chunk(t=7, x=3)
+    for name in ("w", "whole", "b"):
+        for function in ("mean", "sum", "std", "sum_of_weights"):
+            with cw.raise_if_computes():
+                found = getattr(lazy[["a", "i"]].weighted(lazy[name]), function)("x")
+            xr.testing.assert_allclose(found.compute(), getattr(whole[["a", "i"]].weighted(whole[name]), function)("x"))
+    table = cw.plan(lazy.a.weighted(lazy.w).mean("x").data)
+    assert table["stages"] == 1, "the weights are looked at where they are used"
+    gaps = lazy.a.weighted(lazy.a).mean("t")
+    for run in (gaps.compute, lambda: gaps.drop_encoding().to_zarr(tmp_path / "gaps.zarr", consolidated=False)):
+        with pytest.raises(ValueError, match="`weights` cannot contain missing values"):
+            run()
+    xr.testing.assert_allclose(lazy.a.weighted(lazy.a.fillna(0)).mean("t").compute(), whole.a.weighted(whole.a.fillna(0)).mean("t"))
+
+
 SHORT = ("interp", "interp of times", "resample interpolate", "mean", "quantile", "rolling", "polyfit", "weighted", "groupby", "corr", "differentiate", "cumsum", "std")
 
 
@@ -376,8 +393,6 @@ def test_a_method_of_short_floats(name: str, stores: str, tmp_path: Path) -> Non
     short = whole.assign({n: v.astype("f4") for n, v in whole.items() if v.dtype.kind == "f"}).drop_encoding()
     short.to_zarr(tmp_path / "short.zarr", encoding={"a": {"chunks": (7, 3)}})
     lazy = xr.open_zarr(tmp_path / "short.zarr", chunks={})
-    if name == "weighted":
-        lazy["b"] = lazy.b.load()
     with xr.set_options(use_bottleneck=False, use_numbagg=False):
         with cw.raise_if_computes():
             found = METHODS[name](lazy)
