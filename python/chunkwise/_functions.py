@@ -136,7 +136,7 @@ def _calls(
     if "block_info" in kwargs:
         layout, inputs = _layout(args, inputs, outputs[0])
         options = {**options, "layout": layout}
-    names = [dtype_name(d) for d in dtypes]
+    names = [dtype_name(d, _name_of(function)) for d in dtypes]
     lengths: dict[int, int] = {}
     for array, labels in inputs:
         for label, chunks in zip(labels, array.chunks):

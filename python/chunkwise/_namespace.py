@@ -67,7 +67,22 @@ def _is_half(dtype: Any) -> bool:
     return not (dtype is None or isinstance(dtype, str) and dtype in DTYPES) and np.dtype(dtype).newbyteorder("=") == np.float16
 
 
-def dtype_name(dtype: Any) -> str:
+def _lacks(name: str, kind: str) -> str:
+    """What helps where the engine lacks a dtype."""
+    if kind == "O":
+        return (
+            "chunkwise has no dtype object: the engine has no arrays of objects. astype() to numbers helps, or fill_value= with a value of the array's own "
+            "dtype, if NaN was to be put among truths; or compute() the array first, and NumPy does the rest"
+        )
+    if kind in NOT_NUMBERS:
+        return (
+            f"chunkwise has no dtype {name}: the engine has neither texts nor dates. Numbers help, such as positions in a list of texts, or days since a date; or "
+            "compute() the array first, and NumPy does the rest"
+        )
+    return f"chunkwise has no dtype {name}; it has {', '.join(DTYPES)}"
+
+
+def dtype_name(dtype: Any, operation: str = "") -> str:
     """The name of a dtype that the engine has. It computes with float16 as float32."""
     if isinstance(dtype, str) and dtype in DTYPES:
         return dtype
@@ -75,7 +90,7 @@ def dtype_name(dtype: Any) -> str:
     if name == "float16":
         return "float32"
     if name not in DTYPES:
-        raise TypeError(f"chunkwise has no dtype {name}; it has {', '.join(DTYPES)}")
+        raise TypeError((f"{operation}: " if operation else "") + _lacks(name, np.dtype(dtype).kind))
     return name
 
 
@@ -124,10 +139,10 @@ def _plain(x: Any) -> Any:
 _PLAIN = {"int", "count", "flag", "skipna", "ints", "chunks", "dims", "axis", "order", "new axis", "axis pairs", "widths", "number", "real", "groups"}
 
 
-def _taken(value: Any, kind: str) -> Any:
+def _taken(value: Any, kind: str, operation: str) -> Any:
     """An argument as its kind of parameter takes it. A dtype may be written as NumPy's ``"f4"``."""
     if kind == "dtype" and value is not None:
-        return dtype_name(value)
+        return dtype_name(value, operation)
     if kind in ("array", "operand") and isinstance(value, (list, tuple)):
         from ._api import asarray
 
@@ -175,8 +190,8 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
         if name in _DTYPED:
             said = (*(a for a, k in zip(args, positional) if k == "dtype"), *(v for k, v in kwargs.items() if kinds.get(k) == "dtype"))
             half = any(_is_half(dtype) for dtype in said)
-        args = tuple(_taken(a, k) for a, k in zip(args, positional)) + args[len(positional) :]
-        kwargs = {k: _taken(v, kinds.get(k, "dims")) for k, v in kwargs.items()}
+        args = tuple(_taken(a, k, name) for a, k in zip(args, positional)) + args[len(positional) :]
+        kwargs = {k: _taken(v, kinds.get(k, "dims"), name) for k, v in kwargs.items()}
     try:
         return Array(_chunkwise.call(name, tuple(lowered(a) for a in args), {k: lowered(v) for k, v in kwargs.items()}), half)
     except (IndexError, ValueError) as e:

@@ -106,3 +106,15 @@ def test_a_mask_beyond_the_memory() -> None:
     mask = xr.DataArray(cw.zeros(100_000_000, dtype="bool"), dims="t")
     with cw.config(allowed_mem="60MB"), pytest.raises(cw.MemoryLimitError):
         mask.shift(t=1)
+
+
+def test_errors_say_what_helps(mask: xr.DataArray) -> None:
+    lazy = mask.chunk(t=3)
+    with pytest.raises(TypeError, match=r"astype: .* no arrays of objects\. astype\(\) .* fill_value= .* compute\(\)"):
+        (lazy * 1.5).astype(object)
+    with pytest.raises(TypeError, match=r"named: .* neither texts nor dates\. .* compute\(\)"):
+
+        def named(x: Any) -> Any:
+            return np.where(x, "hi", "lo")
+
+        xr.apply_ufunc(named, lazy, dask="parallelized", output_dtypes=["U2"])
