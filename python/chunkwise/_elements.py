@@ -161,6 +161,8 @@ def _without_nan(name: str) -> Callable[[Any, Any], Array]:
 #: By the names of NumPy.
 UFUNCS: dict[str, Callable[..., Any]] = {
     "heaviside": heaviside,
+    # The ufunc of truths has whole numbers, unlike the method.
+    "conjugate": lambda x: call("conj", x) if x.dtype.kind == "c" else x.astype(np.conjugate(np.ones(1, x.dtype)).dtype),
     "deg2rad": _radians,
     "radians": _radians,
     "rad2deg": _degrees,

@@ -118,5 +118,14 @@ def _mapped(name: str, operation: str) -> Any:
 
 for _name, _operation in METHODS.items():
     setattr(Operators, _name, _mapped(_name, _operation))
+
+
+def _conjugate(self: Any) -> Any:
+    """As :meth:`numpy.ndarray.conj`: of real numbers and of truths, the array itself."""
+    return self._call("conj") if self.dtype.kind == "c" else self
+
+
+for _name in ("conj", "conjugate"):
+    setattr(Operators, _name, _conjugate)
 for _name in PROPERTIES:
     setattr(Operators, _name, property(_mapped(_name, _name)))

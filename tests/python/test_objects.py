@@ -51,6 +51,7 @@ LAZY: dict[str, Callable[[xr.DataArray], Any]] = {
     "windows": lambda m: m.rolling(t=2).construct("w", fill_value=False),
     "mean": lambda m: m.rolling(t=2).mean(),
     "where": lambda m: m.where(m, False),
+    "conj": lambda m: m.conj(),
 }
 
 
@@ -118,3 +119,11 @@ def test_errors_say_what_helps(mask: xr.DataArray) -> None:
             return np.where(x, "hi", "lo")
 
         xr.apply_ufunc(named, lazy, dask="parallelized", output_dtypes=["U2"])
+
+
+def test_conjugates_of_truths(mask: xr.DataArray) -> None:
+    """NumPy's method leaves them as they are, and its ufunc makes whole numbers."""
+    x = cw.from_array(mask.values)
+    for found, expected in ((x.conj(), mask.values.conj()), (x.conjugate(), mask.values.conjugate()), (np.conjugate(x), np.conjugate(mask.values))):
+        np.testing.assert_array_equal(found.compute(), expected)
+        assert found.dtype == expected.dtype
