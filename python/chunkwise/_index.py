@@ -104,8 +104,11 @@ def points(x: Array, key: Sequence[Any]) -> Array:
 
     lazy = [axis for axis, e in enumerate(key) if isinstance(e, Array)]
     if len(lazy) == 1 and all(axis in lazy or e == slice(None) for axis, e in enumerate(key)):
-        return _looked_up(x, key[lazy[0]], lazy[0])
-    return _picked(x, _without_dots(x, _entries(x, tuple(key))))[0]
+        found = _looked_up(x, key[lazy[0]], lazy[0])
+    else:
+        found = _picked(x, _without_dots(x, _entries(x, tuple(key))))[0]
+    found._half = x._half
+    return found
 
 
 class Points:
@@ -155,14 +158,15 @@ def orthogonal(x: Array, key: Sequence[Any]) -> Array:
     """The elements where positions of one axis do not depend on those of another: what xarray calls an outer index."""
     from ._array import Array
 
+    half = x._half
     for axis, e in reversed(list(enumerate(key))):
         if isinstance(e, Array):
             x = _moved(_looked_up(x, e, axis), e.ndim, axis)
     key = [entry for e in key for entry in ([slice(None)] * e.ndim if isinstance(e, Array) else [e])]
     entries = [e.tolist() if isinstance(e, np.ndarray) else e for e in _entries(x, tuple(key))]
-    if _takes_all(x, entries):
-        return x.copy()
-    return Array(x._lazy.index(tuple(entries)))
+    found = x.copy() if _takes_all(x, entries) else Array(x._lazy.index(tuple(entries)))
+    found._half = half
+    return found
 
 
 def _without_dots(x: Array, entries: list[Any]) -> list[Any]:

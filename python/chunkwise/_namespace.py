@@ -43,6 +43,8 @@ _DTYPED = frozenset(name for name, entry in TABLE.items() if any(p["kind"] == "d
 NOT_NUMBERS = "MmOSTU"
 #: Operations that only move elements, so that float16 stays float16.
 _MOVES = frozenset(("permute_dims", "reshape", "expand_dims", "squeeze", "broadcast_to", "flip", "roll", "repeat", "tile", "take"))
+#: As these do with several arrays.
+_JOINS = frozenset(("concat", "stack"))
 #: The dtypes of the engine.
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
@@ -168,6 +170,8 @@ def call(name: str, /, *args: Any, **kwargs: Any) -> Array:
     left_out = ("copy", "optimize") if name == "einsum" else ("copy",)
     kwargs = {k: v for k, v in kwargs.items() if k not in left_out and not (k == "out" and v is None)}
     half = name in _MOVES and bool(args) and getattr(args[0], "_half", False)
+    if name in _JOINS and args and isinstance(args[0], (list, tuple)):
+        half = all(getattr(a, "_half", False) for a in args[0])
     if (name == "where" or entry is not None and entry["elementwise"]) and any(_in_memory(name, a) for a in args):
         from ._run import compute
 

@@ -211,7 +211,8 @@ class ChunkwiseManager(ChunkManagerEntrypoint["Array"]):  # type: ignore[misc, u
         try:
             array = unwrapped(data, spec)
         except _NotRecognised:
-            return from_array(_Parts(data) if hasattr(data, "get_duck_array") else data, chunks=chunks, spec=spec)
+            array = from_array(_Parts(data) if hasattr(data, "get_duck_array") else data, chunks=chunks, spec=spec)
+            chunks = array.chunks
         if array.dtype != data.dtype:
             array = array.astype(data.dtype)
         wanted = normalize_chunks(chunks, array.shape, array.dtype, previous=array.chunks)

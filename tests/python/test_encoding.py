@@ -192,6 +192,29 @@ def test_a_data_set_with_float16_goes_through_xarray() -> None:
     np.testing.assert_array_equal(xr.Dataset({"h": (("t", "x"), half)}).chunk(t=4).h.astype("f2").values, half)
 
 
+@pytest.mark.parametrize("dtype", ["<f2", ">f2"])
+def test_float16_from_memory_under_xarray(dtype: str) -> None:
+    whole = xr.Dataset({"h": (("t", "x"), VALUES.astype(dtype))}, coords={"x": np.arange(VALUES.shape[1])})
+    lazy = whole.chunk(t=4)
+    for function in (
+        lambda d: d,
+        lambda d: d.isel(t=[3, 1]),
+        lambda d: d.isel(t=xr.DataArray([3, 1], dims="p"), x=xr.DataArray([2, 0], dims="p")),
+        lambda d: d.sortby("x", ascending=False),
+        lambda d: d.roll(t=2),
+        lambda d: xr.concat([d, d], "t"),
+        lambda d: d.expand_dims("q").transpose(),
+    ):
+        found, expected = function(lazy), function(whole).astype("f2")
+        assert found.h.dtype == np.float16 == found.h.compute().dtype
+        xr.testing.assert_identical(found.compute(), expected)
+    assert (lazy.h + 1).dtype == np.float32 == xr.concat([lazy.h, lazy.h + 1], "t").dtype
+    lazy.isel(t=slice(0, 5)).to_zarr("h.zarr", consolidated=False)
+    lazy.isel(t=slice(5, None)).to_zarr("h.zarr", append_dim="t", consolidated=False)
+    xr.testing.assert_equal(xr.open_zarr("h.zarr", chunks=None, consolidated=False).load(), whole)
+    assert zarr.open_array("h.zarr/h").dtype == np.float16
+
+
 @pytest.mark.parametrize(("made", "said"), [("f8", "f4"), ("c16", "c8"), ("i8", "i2"), ("u1", "f4"), ("bool", "i4"), ("i4", "i8")])
 def test_what_a_function_returns_gets_the_dtype_that_is_said(made: str, said: str) -> None:
     x = cw.from_array(VALUES, chunks=(4, 7))
