@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from xarray.groupers import BinGrouper
 
 import chunkwise as cw
 from chunkwise.xarray import ChunkwiseManager

@@ -227,7 +227,7 @@ impl Array {
     /// ```
     /// use chunkwise_ops::create::full;
     /// use chunkwise_types::{DType, Scalar};
-    /// let x = || full(&[3, 4], Scalar::Float(1.0), DType::F64, None);
+    /// let x = || full(&[3, 4], Scalar::Float(1.0), DType::Float64, None);
     /// assert!(x()?.same_elements(&x()?));
     /// # Ok::<(), chunkwise_ops::OpError>(())
     /// ```
@@ -369,7 +369,7 @@ mod tests {
     use chunkwise_types::Scalar;
 
     fn ones() -> Array {
-        full(&[4], Scalar::Float(1.0), DType::F64, Some(&[2])).unwrap()
+        full(&[4], Scalar::Float(1.0), DType::Float64, Some(&[2])).unwrap()
     }
 
     fn sum(a: &Array, by: Scalar) -> Array {
@@ -381,7 +381,7 @@ mod tests {
         let made = |by: f64| sum(&sum(&ones(), Scalar::Float(1.0)), Scalar::Float(by));
         assert!(made(2.0).same_elements(&made(2.0)));
         assert!(!made(2.0).same_elements(&made(3.0)));
-        assert!(!ones().same_elements(&full(&[5], Scalar::Float(1.0), DType::F64, None).unwrap()));
+        assert!(!ones().same_elements(&full(&[5], Scalar::Float(1.0), DType::Float64, None).unwrap()));
     }
 
     #[test]
